@@ -1,0 +1,29 @@
+//! StableHLO as an SSA intermediate representation.
+//!
+//! * [`types`], [`literal`], [`function`]: tensor types, constant tensors, modules and functions.
+//! * [`ops`]: every op: one row of [`ops::elementwise`], or one file of [`ops`] implementing
+//!   [`ops::StructuredOp`].
+//! * [`text`]: parser and printer of StableHLO text.
+//! * [`verify`]: what a well-formed module is.
+//! * [`interpret`]: the reference semantics, plain and slow.
+//! * [`lower`]: how an op describes itself to kernels.
+#![forbid(unsafe_code)]
+
+pub mod attribute;
+pub mod error;
+pub mod function;
+pub mod interpret;
+pub mod literal;
+pub mod lower;
+pub mod ops;
+pub mod text;
+pub mod types;
+pub mod verify;
+
+pub use attribute::{Attribute, Attributes};
+pub use error::{Error, Errors, Location};
+pub use function::{Block, BlockId, Function, Module, OpData, OpId, ValueDef, ValueId};
+pub use jaxrs_kernel::DType;
+pub use literal::Literal;
+pub use ops::Op;
+pub use types::TensorType;

@@ -1,0 +1,223 @@
+//! Every op. An elementwise op is one row of [`elementwise::TABLE`]; a structured op is one file
+//! here: a struct with its attributes and one implementation of [`StructuredOp`], which has no
+//! default methods, so that the compiler lists what is missing.
+//!
+//! The list at the end of this page's macro call is the whole op set.
+
+pub mod elementwise;
+
+use crate::attribute::Attributes;
+use crate::function::{BlockId, Function, OpData, OpId, ValueId};
+use crate::interpret::Frame;
+use crate::literal::Literal;
+use crate::lower::Lowering;
+use crate::types::TensorType;
+pub use elementwise::Elementwise;
+
+/// An op in its function: what `evaluate` and `lower` see beside the attributes.
+#[derive(Clone, Copy)]
+pub struct OpView<'a> {
+    /// The function.
+    pub function: &'a Function,
+    /// The op.
+    pub id: OpId,
+}
+
+impl<'a> OpView<'a> {
+    /// The op's data.
+    pub fn data(self) -> &'a OpData {
+        &self.function.ops[self.id]
+    }
+
+    /// An operand.
+    pub fn operand(self, position: usize) -> ValueId {
+        self.data().operands[position]
+    }
+
+    /// A result.
+    pub fn result(self, position: usize) -> ValueId {
+        self.data().results[position]
+    }
+
+    /// An operand's type.
+    pub fn operand_type(self, position: usize) -> &'a TensorType {
+        self.function.ty(self.operand(position))
+    }
+
+    /// A result's type.
+    pub fn result_type(self, position: usize) -> &'a TensorType {
+        self.function.ty(self.result(position))
+    }
+
+    /// A region's block.
+    pub fn region(self, position: usize) -> BlockId {
+        self.data().regions[position]
+    }
+}
+
+/// Types round an op: what `from_attributes` and `infer` see.
+#[derive(Clone, Debug, Default)]
+pub struct Signature {
+    /// Operand types.
+    pub operands: Vec<TensorType>,
+    /// Result types as the text declares them; empty where there is no text.
+    pub results: Vec<TensorType>,
+    /// Argument and yield types of each region.
+    pub regions: Vec<(Vec<TensorType>, Vec<TensorType>)>,
+}
+
+impl Signature {
+    /// The only declared result type; an error where there is none.
+    pub fn declared(&self, what: &str) -> Result<&TensorType, String> {
+        self.results.first().ok_or_else(|| format!("{what}: the result type is missing"))
+    }
+
+    /// An error unless there are so many operands and regions.
+    pub fn expect(&self, what: &str, operands: usize, regions: usize) -> Result<(), String> {
+        if self.operands.len() != operands {
+            return Err(format!(
+                "{what}: expected {operands} operand(s), found {}",
+                self.operands.len()
+            ));
+        }
+        if self.regions.len() != regions {
+            return Err(format!(
+                "{what}: expected {regions} region(s), found {}",
+                self.regions.len()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// One structured op.
+pub trait StructuredOp: Sized {
+    /// StableHLO's names for it, the first being the one printed, e.g. `["stablehlo.slice"]`.
+    const NAMES: &'static [&'static str];
+
+    /// The op from its attributes; those that it does not know stay in `attributes` (the parser
+    /// reports or drops them). `name` is which of [`StructuredOp::NAMES`] stood in the text.
+    /// Every bound that `infer`, `evaluate` and `lower` rely on is checked here or in `infer`.
+    fn from_attributes(
+        name: &str,
+        attributes: &mut Attributes,
+        signature: &Signature,
+    ) -> Result<Self, String>;
+
+    /// Its attributes, as `from_attributes` reads them.
+    fn attributes(&self) -> Attributes;
+
+    /// Result types, or what is wrong with operands, regions or attributes. Never panics.
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String>;
+
+    /// The results, element by element, by the letter of the specification.
+    fn evaluate(
+        &self,
+        frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
+    ) -> Result<Vec<Literal>, String>;
+
+    /// How it is lowered to kernels.
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a>;
+}
+
+macro_rules! ops {
+    ($($module:ident :: $op:ident,)*) => {
+        $(mod $module; pub use $module::$op;)*
+
+        /// An op with its attributes.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Op {
+            /// A row of the table of elementwise ops.
+            Elementwise(Elementwise),
+            $(
+                #[doc = concat!("See [`", stringify!($op), "`].")]
+                $op($op),
+            )*
+        }
+
+        $(impl From<$op> for Op {
+            fn from(op: $op) -> Op {
+                Op::$op(op)
+            }
+        })*
+
+        impl Op {
+            /// The op's name, e.g. `stablehlo.add`.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    Op::Elementwise(op) => op.name(),
+                    $(Op::$op(_) => $op::NAMES[0],)*
+                }
+            }
+
+            /// The op with this name, or None where there is none.
+            pub fn from_name(
+                name: &str,
+                attributes: &mut Attributes,
+                signature: &Signature,
+            ) -> Option<Result<Op, String>> {
+                if let Some(op) = Elementwise::from_name(name) {
+                    return Some(Ok(Op::Elementwise(op)));
+                }
+                $(if $op::NAMES.contains(&name) {
+                    return Some($op::from_attributes(name, attributes, signature).map(Op::$op));
+                })*
+                None
+            }
+
+            /// Its attributes.
+            pub fn attributes(&self) -> Attributes {
+                match self {
+                    Op::Elementwise(_) => Attributes::new(),
+                    $(Op::$op(op) => op.attributes(),)*
+                }
+            }
+
+            /// Result types, or what is wrong.
+            pub fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+                match self {
+                    Op::Elementwise(op) => op.infer(signature),
+                    $(Op::$op(op) => op.infer(signature),)*
+                }
+            }
+
+            /// The results for operands.
+            pub fn evaluate(
+                &self,
+                frame: &mut Frame<'_>,
+                op: OpView<'_>,
+                operands: &[Literal],
+            ) -> Result<Vec<Literal>, String> {
+                match self {
+                    Op::Elementwise(this) => this.evaluate(operands),
+                    $(Op::$op(this) => this.evaluate(frame, op, operands),)*
+                }
+            }
+        }
+
+        /// How an op of a function is lowered.
+        pub fn lower(function: &Function, id: OpId) -> Lowering<'_> {
+            let view = OpView { function, id };
+            match &function.ops[id].op {
+                Op::Elementwise(op) => op.lower(view),
+                $(Op::$op(op) => op.lower(view),)*
+            }
+        }
+    };
+}
+
+impl From<Elementwise> for Op {
+    fn from(op: Elementwise) -> Op {
+        Op::Elementwise(op)
+    }
+}
+
+// The structured ops, in alphabetical order.
+ops! {
+    broadcast_in_dim::BroadcastInDim,
+    constant::Constant,
+    reduce::Reduce,
+    reshape::Reshape,
+}

@@ -1,0 +1,1 @@
+//! Parser and printer of StableHLO text.

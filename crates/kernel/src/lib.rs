@@ -1,0 +1,25 @@
+//! What a back end and the planner see of a program: data only.
+//!
+//! * [`dtype`]: element types of tensors and the register types that carry them in a kernel.
+//! * [`inst`]: the scalar instructions, each with its exact meaning ([`inst::Inst`] is the list).
+//! * [`kernel`]: a kernel, structured loops over scalar instructions; [`builder`] makes one.
+//! * [`program`]: a function as ordered steps over values.
+//!
+//! No other crate of the workspace is a dependency of this one, so that neither a back end nor the
+//! planner can see an op.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod affine;
+pub mod builder;
+pub mod dtype;
+pub mod inst;
+pub mod kernel;
+pub mod program;
+
+pub use affine::Affine;
+pub use builder::KernelBuilder;
+pub use dtype::{DType, RegType};
+pub use inst::{BinaryOp, CastOp, Compare, CompareKind, Inst, UnaryOp};
+pub use kernel::{Access, Kernel, ParamId, Reg};
+pub use program::{Program, Step, StepKind, ValueId};
