@@ -1,0 +1,153 @@
+//! Tensors on the host, and safetensors files of them.
+
+use jaxrs_ir::{DType, TensorType};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// A dense row-major tensor on the host: little-endian elements, an `i1` a byte 0 or 1.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Tensor {
+    /// Shape and element type.
+    pub ty: TensorType,
+    /// The elements; `ty.bytes()` of them.
+    pub bytes: Vec<u8>,
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor({})", self.ty)
+    }
+}
+
+/// What went wrong with a file of tensors.
+#[derive(Debug, thiserror::Error)]
+pub enum TensorFileError {
+    /// The file could not be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not what was expected.
+    #[error("{path}: {message}")]
+    Content {
+        /// The file.
+        path: String,
+        /// What is wrong, with the fix.
+        message: String,
+    },
+}
+
+const NAMES: [(&str, DType); 14] = [
+    ("BOOL", DType::I1),
+    ("I8", DType::I8),
+    ("I16", DType::I16),
+    ("I32", DType::I32),
+    ("I64", DType::I64),
+    ("U8", DType::U8),
+    ("U16", DType::U16),
+    ("U32", DType::U32),
+    ("U64", DType::U64),
+    ("BF16", DType::BF16),
+    ("F16", DType::F16),
+    ("F32", DType::F32),
+    ("F64", DType::F64),
+    ("C64", DType::C64),
+];
+
+/// The tensors `0`, `1`, ... of a safetensors file, checked against types; more or fewer tensors,
+/// other shapes or element types are errors that name them.
+pub fn load(path: &Path, types: &[TensorType]) -> Result<Vec<Tensor>, TensorFileError> {
+    let shown = path.display().to_string();
+    let content = |message: String| TensorFileError::Content { path: shown.clone(), message };
+    let bytes = std::fs::read(path)
+        .map_err(|source| TensorFileError::Io { path: shown.clone(), source })?;
+    let file = safetensors::SafeTensors::deserialize(&bytes)
+        .map_err(|error| content(format!("not a safetensors file: {error}")))?;
+    let mut found = BTreeMap::new();
+    for (name, view) in file.iter() {
+        let position = name.parse::<usize>().ok().filter(|&p| p < types.len());
+        let Some(position) = position else {
+            return Err(content(format!(
+                "tensor \"{name}\" has no place in the program, which takes {} (named \"0\" to \
+                 \"{}\", in order)",
+                types.len(),
+                types.len().saturating_sub(1)
+            )));
+        };
+        let stored = format!("{:?}", view.dtype());
+        let dtype = NAMES.iter().find(|(n, _)| *n == stored).map(|(_, d)| *d);
+        let shape: Vec<u64> = view.shape().iter().map(|&e| e as u64).collect();
+        let wanted = &types[position];
+        if dtype != Some(wanted.dtype) || shape != wanted.shape {
+            let found = dtype.map_or(format!("{stored}{shape:?}"), |d| {
+                TensorType::new(shape.clone(), d).to_string()
+            });
+            return Err(content(format!(
+                "tensor \"{name}\" is {found}, the program takes {wanted}"
+            )));
+        }
+        let mut bytes = view.data().to_vec();
+        if wanted.dtype == DType::I1 {
+            // Any other byte than 0 or 1 is a truth value, too, but no `i1` in memory.
+            bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+        }
+        found.insert(position, Tensor { ty: wanted.clone(), bytes });
+    }
+    for (position, ty) in types.iter().enumerate() {
+        if !found.contains_key(&position) {
+            return Err(content(format!("tensor \"{position}\" ({ty}) is missing")));
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Writes tensors as `0`, `1`, ... to a safetensors file, whole or not at all.
+pub fn save(path: &Path, tensors: &[Tensor]) -> Result<(), TensorFileError> {
+    let shown = path.display().to_string();
+    let content = |message: String| TensorFileError::Content { path: shown.clone(), message };
+    let mut views = Vec::new();
+    for (position, tensor) in tensors.iter().enumerate() {
+        let stored = NAMES.iter().find(|(_, d)| *d == tensor.ty.dtype).map(|(n, _)| *n);
+        let dtype = stored.and_then(stored_dtype).ok_or_else(|| {
+            content(format!(
+                "result {position} is {}, which safetensors has no type for; convert it in the \
+                 program",
+                tensor.ty
+            ))
+        })?;
+        let shape = tensor.ty.shape.iter().map(|&e| e as usize).collect();
+        let view = safetensors::tensor::TensorView::new(dtype, shape, &tensor.bytes)
+            .map_err(|error| content(error.to_string()))?;
+        views.push((position.to_string(), view));
+    }
+    let bytes = safetensors::serialize(views, None).map_err(|error| content(error.to_string()))?;
+    let partial = path.with_extension("partial");
+    std::fs::write(&partial, bytes)
+        .and_then(|()| std::fs::rename(&partial, path))
+        .map_err(|source| TensorFileError::Io { path: shown.clone(), source })
+}
+
+fn stored_dtype(name: &str) -> Option<safetensors::Dtype> {
+    use safetensors::Dtype as D;
+    let all = [
+        D::BOOL,
+        D::I8,
+        D::I16,
+        D::I32,
+        D::I64,
+        D::U8,
+        D::U16,
+        D::U32,
+        D::U64,
+        D::BF16,
+        D::F16,
+        D::F32,
+        D::F64,
+        D::C64,
+    ];
+    all.into_iter().find(|d| format!("{d:?}") == name)
+}
