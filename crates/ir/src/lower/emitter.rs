@@ -130,9 +130,10 @@ impl<'a> Emitter<'a> {
             Lowering::Elements { element, .. } => element(self, number, index),
             Lowering::View => {
                 let data = &function.ops[op];
-                let (from, to) = (function.ty(data.operands[0]), function.ty(data.results[0]));
+                let (operand, result) = (data.operands[number], data.results[number]);
+                let (from, to) = (function.ty(operand), function.ty(result));
                 let index = self.reindex(index, &to.shape, &from.shape);
-                self.read(data.operands[0], &index)
+                self.read(operand, &index)
             }
             Lowering::Loops { .. } | Lowering::Library(_) | Lowering::Control => {
                 unreachable!("{} is not computed by elements", function.ops[op].op.name())

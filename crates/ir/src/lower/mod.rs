@@ -5,8 +5,10 @@
 //! emits its op's description of that element in place. Fusion is this substitution.
 
 mod emitter;
+mod loops;
 
 pub use emitter::{Emitter, Read, Scalar};
+pub use loops::{clamped_index, nest, start_index, widened};
 
 use jaxrs_kernel::Affine;
 use jaxrs_kernel::program;
@@ -33,7 +35,7 @@ pub enum Lowering<'a> {
         /// The loops.
         emit: Box<LoopsFn<'a>>,
     },
-    /// The result has the operand's bytes unchanged.
+    /// Each result has the bytes of the operand of its position unchanged.
     View,
     /// A library call on whole operands.
     Library(program::Library),
