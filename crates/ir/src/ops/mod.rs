@@ -217,6 +217,7 @@ impl From<Elementwise> for Op {
 // The structured ops, in alphabetical order.
 ops! {
     broadcast_in_dim::BroadcastInDim,
+    check::Check,
     constant::Constant,
     reduce::Reduce,
     reshape::Reshape,
