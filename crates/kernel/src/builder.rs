@@ -245,6 +245,9 @@ impl KernelBuilder {
 
     /// A conversion to `ty`.
     pub fn cast(&mut self, op: CastOp, a: Reg, ty: RegType) -> Reg {
+        if op == CastOp::Bitcast && self.ty(a) == ty {
+            return a;
+        }
         if let Some(value) = self.typed(a) {
             return self.constant(ty, eval_cast(op, value, ty));
         }

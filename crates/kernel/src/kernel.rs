@@ -142,7 +142,8 @@ pub struct Carry {
     pub next: Reg,
     /// Its name after the loop.
     pub result: Reg,
-    /// In a reduce loop: `next = op(inside, x)` with `inside` used nowhere else.
+    /// In a reduce loop: `next = op(inside, x)`, or a chain `op(op(inside, x), y)`, maybe through
+    /// the carries of inner reduce loops, with no link of the chain used anywhere else.
     pub op: Option<BinaryOp>,
 }
 

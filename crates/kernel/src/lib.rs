@@ -4,6 +4,8 @@
 //! * [`inst`]: the scalar instructions, each with its exact meaning ([`inst::Inst`] is the list).
 //! * [`kernel`]: a kernel, structured loops over scalar instructions; [`builder`] makes one.
 //! * [`program`]: a function as ordered steps over values.
+//! * [`print`]: the text form of both; [`verify`]: what a well-formed kernel is; [`interp`]: runs
+//!   kernels, slowly and by the letter.
 //!
 //! No other crate of the workspace is a dependency of this one, so that neither a back end nor the
 //! planner can see an op.
@@ -14,8 +16,11 @@ pub mod affine;
 pub mod builder;
 pub mod dtype;
 pub mod inst;
+pub mod interp;
 pub mod kernel;
+pub mod print;
 pub mod program;
+pub mod verify;
 
 pub use affine::Affine;
 pub use builder::KernelBuilder;
