@@ -46,6 +46,19 @@ impl Literal {
         Literal::splat(TensorType::scalar(dtype), &bytes)
     }
 
+    /// A literal from the register bits of each part of each element (see [`Literal::bits`]);
+    /// panics unless there are as many as elements times parts.
+    pub fn from_bits(ty: TensorType, parts: &[u64]) -> Literal {
+        let mut bytes = Vec::with_capacity(ty.bytes() as usize);
+        for &bits in parts {
+            match ty.dtype.part() {
+                dtype @ (DType::BF16 | DType::F16) => bytes.extend(narrow(bits, dtype)),
+                dtype => bytes.extend_from_slice(&bits.to_le_bytes()[..dtype.size() as usize]),
+            }
+        }
+        Literal::dense(ty, bytes)
+    }
+
     /// The type.
     pub fn ty(&self) -> &TensorType {
         &self.ty

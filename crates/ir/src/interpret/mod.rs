@@ -3,6 +3,12 @@
 //! Elementwise ops run their scalar body (see [`crate::ops::elementwise`]); every other op is
 //! evaluated element by element in its own file. Reductions combine in row-major order.
 
+mod region;
+mod walk;
+
+pub use region::ScalarRegion;
+pub use walk::{Walk, positions};
+
 use crate::error::Error;
 use crate::function::{BlockId, Function, Module, ValueId};
 use crate::literal::Literal;
@@ -34,6 +40,11 @@ pub fn call(
 }
 
 impl Frame<'_> {
+    /// The value, if it has been computed.
+    pub fn value(&self, value: ValueId) -> Option<&Literal> {
+        self.values.get(&value)
+    }
+
     /// The yields of a region for arguments; values of the enclosing blocks are visible.
     pub fn region(
         &mut self,

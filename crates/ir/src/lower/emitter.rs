@@ -123,6 +123,18 @@ impl<'a> Emitter<'a> {
         scalar
     }
 
+    /// The element if it has been computed where the current block sees it.
+    pub fn known(&self, value: ValueId, index: &[Affine]) -> Option<Scalar> {
+        let &(scalar, scope) = self.memo.get(&(value, index.to_vec()))?;
+        self.builder.is_open(scope).then_some(scalar)
+    }
+
+    /// Notes an element computed in the current block, e.g. beside another result's.
+    pub fn remember(&mut self, value: ValueId, index: &[Affine], scalar: Scalar) {
+        let scope = self.builder.scope();
+        self.memo.insert((value, index.to_vec()), (scalar, scope));
+    }
+
     /// The element of an op's result, computed here.
     pub fn element(&mut self, op: crate::OpId, number: usize, index: &[Affine]) -> Scalar {
         let function = self.function;

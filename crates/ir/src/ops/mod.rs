@@ -4,6 +4,7 @@
 //!
 //! The list at the end of this page's macro call is the whole op set.
 
+pub mod combiner;
 pub mod elementwise;
 
 use crate::attribute::Attributes;

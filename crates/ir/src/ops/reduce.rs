@@ -1,15 +1,17 @@
 //! `stablehlo.reduce`: combines the elements along axes with a region.
+//!
+//! The interpreter starts with the initial value and takes elements in row-major order. Kernels may
+//! reassociate where the body is one instruction (see [`super::combiner`]).
 
+use super::combiner::{Combiner, check_body, check_operands, pack};
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::{Attributes, axes};
-use crate::function::{BlockId, Function};
-use crate::interpret::Frame;
+use crate::interpret::{Frame, Walk};
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Emitter, Lowering, Scalar};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::{self, LoopOptions};
-use jaxrs_kernel::kernel::LoopKind;
-use jaxrs_kernel::{Affine, BinaryOp, Reg};
+use jaxrs_kernel::{Affine, Reg};
 
 /// A reduction of one or several operands of one shape, each with an initial value.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,53 +32,25 @@ impl Reduce {
         &self,
         e: &mut Emitter<'_>,
         op: OpView<'_>,
+        combiner: &Combiner,
         at: &mut Vec<Affine>,
         depth: usize,
         values: &[Reg],
-        ops: Option<&[BinaryOp]>,
     ) -> Vec<Reg> {
-        let operands = op.data().operands.len() / 2;
         let Some(&axis) = self.axes.get(depth) else {
-            let mut arguments = unpack(op, values);
-            arguments.extend((0..operands).map(|n| e.read(op.operand(n), at)));
-            return pack(&e.region(op.region(0), &arguments));
+            let operands = op.data().operands.len() / 2;
+            let elements: Vec<Scalar> =
+                (0..operands).map(|n| e.read(op.operand(n), at)).collect();
+            return combiner.emit(e, values, &elements);
         };
         let extent = op.operand_type(0).shape[axis] as i64;
-        let kind = if ops.is_some() { LoopKind::Reduce } else { LoopKind::Sequential };
-        let inits: Vec<(Reg, Option<BinaryOp>)> = values
-            .iter()
-            .enumerate()
-            .map(|(n, &value)| (value, ops.map(|ops| ops[n])))
-            .collect();
         let options = LoopOptions { ranged: false, split: true };
-        builder::reduce(e, extent, options, kind, &inits, |e, var, values| {
+        let carries = combiner.carries(values);
+        builder::reduce(e, extent, options, combiner.kind(), &carries, |e, var, values| {
             at[axis] = var.clone();
-            self.nest(e, op, at, depth + 1, values, ops)
+            self.nest(e, op, combiner, at, depth + 1, values)
         })
     }
-}
-
-/// Elements from registers, two for each complex operand.
-fn unpack(op: OpView<'_>, values: &[Reg]) -> Vec<Scalar> {
-    let mut rest = values;
-    let mut scalars = Vec::new();
-    for n in 0..op.data().operands.len() / 2 {
-        let (parts, after) = rest.split_at(op.operand_type(n).dtype.parts() as usize);
-        scalars.push(Scalar::from_parts(parts));
-        rest = after;
-    }
-    scalars
-}
-
-fn pack(scalars: &[Scalar]) -> Vec<Reg> {
-    scalars.iter().flat_map(|s| s.parts()).collect()
-}
-
-/// The instruction of each accumulator if the region is one reassociable instruction a result, on
-/// that result's two arguments.
-pub fn combiners(function: &Function, block: BlockId) -> Option<Vec<BinaryOp>> {
-    let _ = (function, block);
-    todo!("recognise add, multiply, minimum, maximum, and, or, xor on arguments (n, n + results)")
 }
 
 impl StructuredOp for Reduce {
@@ -99,25 +73,67 @@ impl StructuredOp for Reduce {
     }
 
     fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
-        let _ = signature;
-        todo!()
+        let (inputs, dtypes) = check_operands("reduce", &signature.operands)?;
+        signature.expect("reduce", signature.operands.len(), 1)?;
+        for (position, &axis) in self.axes.iter().enumerate() {
+            if axis >= inputs[0].rank() {
+                return Err(format!("reduce: axis {axis} is out of range for {}", inputs[0]));
+            }
+            if self.axes[..position].contains(&axis) {
+                return Err(format!("reduce: axis {axis} is named twice"));
+            }
+        }
+        check_body("reduce", &signature.regions[0], &dtypes)?;
+        let kept = self.kept(&inputs[0].shape);
+        Ok(dtypes.into_iter().map(|dtype| TensorType::new(kept.clone(), dtype)).collect())
     }
 
     fn evaluate(
         &self,
-        _frame: &mut Frame<'_>,
-        _op: OpView<'_>,
-        _operands: &[Literal],
+        frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
     ) -> Result<Vec<Literal>, String> {
-        todo!()
+        let (inputs, inits) = operands.split_at(operands.len() / 2);
+        let shape = &inputs[0].ty().shape;
+        let combiner = Combiner::new(op.function, op.region(0));
+        let mut folder = combiner.folder(frame);
+
+        let init = element(inits, 0);
+        let mut values = init.repeat(op.result_type(0).len() as usize);
+        let mut strides = vec![0; shape.len()];
+        let mut stride = init.len() as i64;
+        for axis in (0..shape.len()).rev().filter(|axis| !self.axes.contains(axis)) {
+            strides[axis] = stride;
+            stride *= shape[axis] as i64;
+        }
+        if !shape.contains(&0) {
+            let mut walk = Walk::new(shape, vec![(0, strides)]);
+            for position in 0.. {
+                let at = walk.at(0) as usize;
+                let elements = element(inputs, position);
+                folder.step(frame, &mut values[at..at + init.len()], &elements)?;
+                if !walk.advance() {
+                    break;
+                }
+            }
+        }
+        for values in values.chunks_exact_mut(init.len()) {
+            folder.finish(values);
+        }
+        Ok(unzip(op, &values))
     }
 
     fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
         let operands = op.data().operands.len() / 2;
         let shape = &op.operand_type(0).shape;
+        let extents = self.axes.iter().map(|&a| shape[a]);
         Lowering::Elements {
-            cost: ElementCost::Loop(self.axes.iter().map(|&a| shape[a]).product()),
+            cost: ElementCost::Loop(extents.fold(1, u64::saturating_mul)),
             element: Box::new(move |e, number, index| {
+                if let Some(known) = e.known(op.result(number), index) {
+                    return known;
+                }
                 let mut kept = index.iter().cloned();
                 let mut at: Vec<Affine> = (0..shape.len())
                     .map(|axis| {
@@ -130,10 +146,38 @@ impl StructuredOp for Reduce {
                     .collect();
                 let inits: Vec<Scalar> =
                     (0..operands).map(|n| e.read(op.operand(operands + n), &[])).collect();
-                let ops = combiners(op.function, op.region(0));
-                let values = self.nest(e, op, &mut at, 0, &pack(&inits), ops.as_deref());
-                unpack(op, &values)[number]
+                let combiner = Combiner::new(op.function, op.region(0));
+                let values = self.nest(e, op, &combiner, &mut at, 0, &pack(&inits));
+                let scalars = combiner.finish(builder::Build::builder(e), &values);
+                for (n, &scalar) in scalars.iter().enumerate() {
+                    e.remember(op.result(n), index, scalar);
+                }
+                scalars[number]
             }),
         }
     }
+}
+
+/// The bits of the elements of several tensors at one position, part by part.
+pub(super) fn element(literals: &[Literal], position: u64) -> Vec<u64> {
+    let parts = |l: &Literal| l.ty().dtype.parts();
+    literals.iter().flat_map(|l| (0..parts(l)).map(move |p| l.bits(position, p))).collect()
+}
+
+/// The results from their elements' bits, interleaved as [`element`] gives them.
+pub(super) fn unzip(op: OpView<'_>, values: &[u64]) -> Vec<Literal> {
+    let results = op.data().results.len();
+    let types: Vec<&TensorType> = (0..results).map(|n| op.result_type(n)).collect();
+    let width: usize = types.iter().map(|t| t.dtype.parts() as usize).sum();
+    let mut first = 0;
+    let pick = |ty: &&TensorType| {
+        let parts = ty.dtype.parts() as usize;
+        let bits: Vec<u64> = values
+            .chunks_exact(width)
+            .flat_map(|row| row[first..first + parts].iter().copied())
+            .collect();
+        first += parts;
+        Literal::from_bits((*ty).clone(), &bits)
+    };
+    types.iter().map(pick).collect()
 }
