@@ -1,1 +1,4 @@
-//! placeholder
+//! Kernels and programs to native code; library steps; threads.
+
+pub mod library;
+pub mod pool;

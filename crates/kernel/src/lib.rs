@@ -6,6 +6,7 @@
 //! * [`program`]: a function as ordered steps over values.
 //! * [`print`]: the text form of both; [`verify`]: what a well-formed kernel is; [`interp`]: runs
 //!   kernels, slowly and by the letter.
+//! * [`scratch`]: the memory that library calls need beside their operands and results.
 //!
 //! No other crate of the workspace is a dependency of this one, so that neither a back end nor the
 //! planner can see an op.
@@ -20,6 +21,7 @@ pub mod interp;
 pub mod kernel;
 pub mod print;
 pub mod program;
+pub mod scratch;
 pub mod verify;
 
 pub use affine::Affine;
