@@ -121,6 +121,16 @@ impl Attributes {
         self.take_int(name)?.ok_or_else(|| format!("attribute {name} is missing"))
     }
 
+    /// Takes the fields of a dialect's attribute out, e.g. of `#stablehlo.dot<...>`; an error where
+    /// it is missing.
+    pub fn need_fields(&mut self, name: &str) -> Result<Attributes, String> {
+        match self.take(name) {
+            None => Err(format!("attribute {name} is missing")),
+            Some(Attribute::Struct(_, fields) | Attribute::Dict(fields)) => Ok(fields),
+            Some(other) => Err(format!("attribute {name}: expected fields, found {other:?}")),
+        }
+    }
+
     /// Takes the value of an enumeration out, e.g. `LT`; a plain string counts, too.
     pub fn take_enum(&mut self, name: &str) -> Result<Option<String>, String> {
         match self.take(name) {

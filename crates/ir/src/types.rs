@@ -18,6 +18,16 @@ impl TensorType {
         TensorType { shape: shape.into(), dtype }
     }
 
+    /// A type whose bytes can be counted; an error where they overflow.
+    pub fn checked(what: &str, shape: Vec<u64>, dtype: DType) -> Result<TensorType, String> {
+        let bytes = shape.iter().try_fold(dtype.size(), |bytes, &e| bytes.checked_mul(e.max(1)));
+        let ty = TensorType { shape, dtype };
+        match bytes {
+            Some(bytes) if bytes <= i64::MAX as u64 => Ok(ty),
+            _ => Err(format!("{what}: {ty} is too large")),
+        }
+    }
+
     /// The rank-0 type.
     pub fn scalar(dtype: DType) -> TensorType {
         TensorType::new([], dtype)

@@ -5,6 +5,7 @@
 //! The list at the end of this page's macro call is the whole op set.
 
 pub mod combiner;
+pub mod contraction;
 pub mod elementwise;
 
 use crate::attribute::Attributes;
@@ -220,6 +221,7 @@ ops! {
     broadcast_in_dim::BroadcastInDim,
     check::Check,
     constant::Constant,
+    dot_general::DotGeneral,
     reduce::Reduce,
     reshape::Reshape,
 }
