@@ -3,6 +3,7 @@
 //! * [`dtype`]: element types of tensors and the register types that carry them in a kernel.
 //! * [`inst`]: the scalar instructions, each with its exact meaning ([`inst::Inst`] is the list).
 //! * [`kernel`]: a kernel, structured loops over scalar instructions; [`builder`] makes one.
+//! * [`access`]: which results of a kernel may share memory with which operands.
 //! * [`program`]: a function as ordered steps over values.
 //! * [`print`]: the text form of both; [`verify`]: what a well-formed kernel is; [`interp`]: runs
 //!   kernels, slowly and by the letter.
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod access;
 pub mod affine;
 pub mod builder;
 pub mod dtype;

@@ -1,1 +1,95 @@
-//! placeholder
+//! From a StableHLO module to a program of kernels and steps: graph passes, fusion, building.
+//!
+//! * [`compile`] is the whole pipeline, a table of contents.
+//! * [`passes`]: rewrites of the SSA function, one file each.
+//! * [`fuse`]: which ops are computed together, and which values are memory.
+//! * [`build`]: the kernels and steps.
+//! * [`execute`]: runs a program by interpretation, the oracle of this crate's tests.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod build;
+pub mod fuse;
+pub mod passes;
+mod pipeline;
+
+use cranelift_entity::PrimaryMap;
+use jaxrs_ir::{Error, Errors, Function, Module};
+use jaxrs_kernel::Program;
+use jaxrs_kernel::program::OriginId;
+pub use pipeline::{Pipeline, Timing};
+
+/// What the compilation may do, and what of it to keep for reading.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Arguments that may be overwritten, beside those that the text marks.
+    pub donate: Vec<u32>,
+    /// Whether ops are computed together.
+    pub fuse: FusionMode,
+    /// Stages to keep as text: `ir`, `fused`, `kernels`, `program`, or the name of a pass.
+    pub dump: Vec<String>,
+}
+
+/// Whether ops are computed together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FusionMode {
+    /// Where it saves memory or time.
+    #[default]
+    On,
+    /// Each op by itself, to compare with.
+    Off,
+}
+
+/// A program, with what its steps stand for and how it was made.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The program.
+    pub program: Program,
+    /// The SSA function of each step's ops: its parameters are the step's operands.
+    pub origins: PrimaryMap<OriginId, Function>,
+    /// How long each stage took, in order.
+    pub timings: Vec<Timing>,
+    /// The stages asked for, with their text.
+    pub dumps: Vec<(String, String)>,
+}
+
+/// The program of a module's entry function.
+///
+/// Errors name every op that cannot be compiled.
+pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
+    let fail = |errors: Vec<Error>| Errors { file: module.name.clone(), errors };
+    let mut p = Pipeline::new(&options.dump);
+    let mut function = p.start("inline", || passes::inline::run(module)).map_err(&fail)?;
+    p.pass("dce", &mut function, passes::dce::run);
+    let fused = p.time("fuse", || fuse::run(&function, options.fuse));
+    let built = p.time("build", || build::run(module, &function, &fused, options));
+    let (program, origins) = built.map_err(fail)?;
+    let (timings, dumps) = p.finish();
+    Ok(Lowered { program, origins, timings, dumps })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, compile};
+    use jaxrs_ir::ops::Elementwise;
+    use jaxrs_ir::{Attributes, DType, Function, Location, Module, TensorType};
+
+    #[test]
+    fn a_chain_becomes_steps() {
+        let mut f = Function::new("main");
+        let ty = TensorType::new([3, 4], DType::F32);
+        let (x, y) = (f.add_parameter(ty.clone()), f.add_parameter(ty.clone()));
+        let add = Elementwise::from_name("stablehlo.add").expect("a row");
+        let body = f.body;
+        let first = f.push_op(body, add, &[x, y], vec![ty.clone()], &[], Location::default());
+        let first = f.ops[first].results[0];
+        let second = f.push_op(body, add, &[first, y], vec![ty], &[], Location::default());
+        f.blocks[body].yields = f.ops[second].results.clone();
+        let attributes = Attributes::new();
+        let module = Module { name: "m".into(), attributes, functions: vec![f] };
+        let lowered = compile(&module, &Options::default()).expect("compiles");
+        assert!(!lowered.program.body.is_empty());
+        let refused = compile(&module, &Options { donate: vec![2], ..Options::default() });
+        assert!(refused.unwrap_err().to_string().contains("there are 2 arguments"));
+    }
+}

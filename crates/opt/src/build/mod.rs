@@ -1,0 +1,199 @@
+//! Builds the program: a kernel for each group, a step for each other op.
+
+mod kernel;
+mod origin;
+mod values;
+
+use crate::Options;
+use crate::fuse::{Fused, Unit};
+use crate::passes::region;
+use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{PrimaryMap, SecondaryMap};
+use jaxrs_ir::lower::Lowering;
+use jaxrs_ir::{BlockId, Error, Function, Location, Module, OpId, ops};
+use jaxrs_kernel::program::{
+    Branch, Case, ConstantId, Library, OriginId, Program, Scratch, Sharing, SortOrder, Step,
+    StepId, StepKind, Storage, ValueId, While,
+};
+use rustc_hash::FxHashMap;
+
+type Built = (Program, PrimaryMap<OriginId, Function>);
+
+/// The program, and what its steps stand for.
+pub fn run(
+    module: &Module,
+    function: &Function,
+    fused: &Fused,
+    options: &Options,
+) -> Result<Built, Vec<Error>> {
+    let mut builder = Builder::new(&module.name, function, fused);
+    builder.parameters(options);
+    builder.program.body = builder.block(function.body);
+    builder.program.results = function.results().iter().map(|&v| builder.value(v)).collect();
+    if builder.errors.is_empty() {
+        Ok((builder.program, builder.origins))
+    } else {
+        Err(builder.errors)
+    }
+}
+
+struct Builder<'a> {
+    function: &'a Function,
+    fused: &'a Fused,
+    program: Program,
+    origins: PrimaryMap<OriginId, Function>,
+    /// The program's value of each IR value that has memory.
+    values: SecondaryMap<jaxrs_ir::ValueId, PackedOption<ValueId>>,
+    constants: FxHashMap<Vec<u8>, ConstantId>,
+    steps: u32,
+    errors: Vec<Error>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(name: &str, function: &'a Function, fused: &'a Fused) -> Builder<'a> {
+        Builder {
+            function,
+            fused,
+            program: Program {
+                name: name.to_string(),
+                values: PrimaryMap::new(),
+                kernels: PrimaryMap::new(),
+                constants: PrimaryMap::new(),
+                parameters: Vec::new(),
+                results: Vec::new(),
+                body: Vec::new(),
+            },
+            origins: PrimaryMap::new(),
+            values: SecondaryMap::new(),
+            constants: FxHashMap::default(),
+            steps: 0,
+            errors: Vec::new(),
+        }
+    }
+
+    fn fail(&mut self, message: impl Into<String>, location: &Location) {
+        self.errors.push(Error::new(message, location));
+    }
+
+    /// The steps of a block.
+    fn block(&mut self, block: BlockId) -> Vec<Step> {
+        let fused = self.fused;
+        let mut steps = Vec::new();
+        for unit in &fused.units[&block] {
+            match unit {
+                Unit::Kernel(group) => steps.push(self.group(group)),
+                Unit::Op(op) => steps.extend(self.op(*op)),
+            }
+        }
+        steps
+    }
+
+    /// The step of an op that is not computed by elements.
+    fn op(&mut self, op: OpId) -> Option<Step> {
+        let function = self.function;
+        let data = &function.ops[op];
+        match ops::lower(function, op) {
+            Lowering::Loops { updates, emit } => Some(self.loops(op, &updates, &*emit)),
+            Lowering::Library(library) => Some(self.library(op, library)),
+            Lowering::Control if region::is_control(function, op) => Some(self.control(op)),
+            Lowering::Control => {
+                let message = format!("{} cannot be compiled", data.op.name());
+                self.fail(message, &data.location);
+                None
+            }
+            Lowering::Elements { .. } | Lowering::View => {
+                unreachable!("{} is no unit of its own", data.op.name())
+            }
+        }
+    }
+
+    fn library(&mut self, op: OpId, mut library: Library) -> Step {
+        let data = &self.function.ops[op];
+        if let Library::Sort(sort) = &mut library
+            && let SortOrder::Kernel(id) = &mut sort.order
+        {
+            let kernel = self.comparator(op);
+            *id = self.program.kernels.push(kernel);
+        }
+        let operands: Vec<ValueId> = data.operands.iter().map(|&v| self.value(v)).collect();
+        let results: Vec<ValueId> = data.results.iter().map(|&v| self.value(v)).collect();
+        let origin = self.origin(&data.operands, &data.results);
+        let sharing = vec![vec![Sharing::Never; operands.len()]; results.len()];
+        self.step(StepKind::Library(library), operands, results, sharing, Some(origin))
+    }
+
+    fn control(&mut self, op: OpId) -> Step {
+        let data = &self.function.ops[op];
+        let operands: Vec<ValueId> = data.operands.iter().map(|&v| self.value(v)).collect();
+        let kind = if data.op.name() == "stablehlo.while" {
+            self.while_loop(op)
+        } else {
+            self.case(&data.regions)
+        };
+        let results: Vec<ValueId> = data.results.iter().map(|&v| self.value(v)).collect();
+        let sharing = vec![vec![Sharing::Never; operands.len()]; results.len()];
+        self.step(kind, operands, results, sharing, None)
+    }
+
+    fn while_loop(&mut self, op: OpId) -> StepKind {
+        let function = self.function;
+        let [condition, body] = function.ops[op].regions[..] else {
+            unreachable!("a verified while has two regions")
+        };
+        let mut carries = Vec::new();
+        let arguments = &function.blocks[body].arguments;
+        for (position, (&a, &b)) in
+            function.blocks[condition].arguments.iter().zip(arguments).enumerate()
+        {
+            let carry = self.carry(op, position, b);
+            self.values[a] = carry.into();
+            carries.push(carry);
+        }
+        let condition_steps = self.block(condition);
+        let condition_value = self.value(function.blocks[condition].yields[0]);
+        let body_steps = self.block(body);
+        let next = function.blocks[body].yields.iter().map(|&v| self.value(v)).collect();
+        StepKind::While(Box::new(While {
+            carries,
+            condition: condition_steps,
+            condition_value,
+            body: body_steps,
+            next,
+        }))
+    }
+
+    fn case(&mut self, regions: &[BlockId]) -> StepKind {
+        let function = self.function;
+        let branch = |&region: &BlockId| {
+            let steps = self.block(region);
+            let results = function.blocks[region].yields.iter().map(|&v| self.value(v)).collect();
+            Branch { steps, results }
+        };
+        let branches = regions.iter().map(branch).collect();
+        StepKind::Case(Box::new(Case { branches }))
+    }
+
+    fn step(
+        &mut self,
+        kind: StepKind,
+        operands: Vec<ValueId>,
+        results: Vec<ValueId>,
+        sharing: Vec<Vec<Sharing>>,
+        origin: Option<OriginId>,
+    ) -> Step {
+        let id = StepId::from_u32(self.steps);
+        self.steps += 1;
+        let (updates, scratch) = (Vec::new(), Scratch::default());
+        Step { id, kind, operands, results, updates, sharing, scratch, origin }
+    }
+
+    /// A value with its own bytes for the carry of a loop.
+    fn carry(&mut self, op: OpId, position: usize, argument: jaxrs_ir::ValueId) -> ValueId {
+        let data = &self.function.ops[op];
+        let name = format!("{argument}.carry{position}").trim_start_matches('%').to_string();
+        let ty = self.function.ty(argument);
+        let value = self.new_value(name, "while", ty, Storage::Own, &data.location);
+        self.values[argument] = value.into();
+        value
+    }
+}

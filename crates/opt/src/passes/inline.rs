@@ -1,0 +1,124 @@
+//! Makes one flat function of a module's entry: every call is replaced by its callee's ops.
+
+use super::copy::Copied;
+use jaxrs_ir::{Attribute, BlockId, Error, Function, Location, Module, Op, OpId};
+
+/// More ops and calls than this while inlining, and the program is refused: calls in a tree double.
+const MAX_OPS: usize = 4_000_000;
+
+/// The entry function without calls, or why that cannot be.
+pub fn run(module: &Module) -> Result<Function, Vec<Error>> {
+    let Some(entry) = module.entry() else {
+        let note = "the entry is the function named main, or the only function";
+        let error = Error::new("the module has no entry function", &Location::default());
+        return Err(vec![error.note(note)]);
+    };
+    let mut to = Function::new(entry.name.clone());
+    to.location = entry.location.clone();
+    let mut copied = Copied::default();
+    let body = to.body;
+    copied.arguments(entry, entry.body, &mut to, body);
+    to.parameter_attributes = entry.parameter_attributes.clone();
+    to.result_attributes = entry.result_attributes.clone();
+    let mut inliner = Inliner { module, to, stack: vec![entry.name.clone()], ops: 0 };
+    inliner.block(entry, entry.body, &mut copied, body).map_err(|error| vec![error])?;
+    Ok(inliner.to)
+}
+
+/// The function that an op calls.
+fn callee(op: &Op) -> Option<String> {
+    if op.name() != "func.call" {
+        return None;
+    }
+    match op.attributes().get("callee") {
+        Some(Attribute::Symbol(name)) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+struct Inliner<'a> {
+    module: &'a Module,
+    to: Function,
+    stack: Vec<String>,
+    ops: usize,
+}
+
+impl Inliner<'_> {
+    fn block(
+        &mut self,
+        from: &Function,
+        block: BlockId,
+        copied: &mut Copied,
+        at: BlockId,
+    ) -> Result<(), Error> {
+        for &op in &from.blocks[block].ops {
+            self.op(from, op, copied, at)?;
+        }
+        self.to.blocks[at].yields = copied.all(&from.blocks[block].yields);
+        Ok(())
+    }
+
+    fn op(
+        &mut self,
+        from: &Function,
+        op: OpId,
+        copied: &mut Copied,
+        at: BlockId,
+    ) -> Result<(), Error> {
+        let data = &from.ops[op];
+        self.ops += 1;
+        if self.ops > MAX_OPS {
+            let message = format!("the program has more than {MAX_OPS} ops with its calls inlined");
+            return Err(Error::new(message, &data.location));
+        }
+        if let Some(name) = callee(&data.op) {
+            return self.call(from, op, &name, copied, at);
+        }
+        let mut regions = Vec::new();
+        for &region in &data.regions {
+            let target = self.to.add_block();
+            copied.arguments(from, region, &mut self.to, target);
+            self.block(from, region, copied, target)?;
+            regions.push(target);
+        }
+        let operands = copied.all(&data.operands);
+        let types = data.results.iter().map(|&v| from.ty(v).clone()).collect();
+        let location = data.location.clone();
+        let copy = self.to.push_op(at, data.op.clone(), &operands, types, &regions, location);
+        for (&old, &new) in data.results.iter().zip(&self.to.ops[copy].results) {
+            copied.values.insert(old, new);
+        }
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        from: &Function,
+        op: OpId,
+        name: &str,
+        copied: &mut Copied,
+        at: BlockId,
+    ) -> Result<(), Error> {
+        let data = &from.ops[op];
+        let Some(callee) = self.module.function(name) else {
+            return Err(Error::new(format!("call: there is no function @{name}"), &data.location));
+        };
+        if self.stack.iter().any(|caller| caller == name) {
+            let message = format!("call: @{name} calls itself; recursion cannot be compiled");
+            return Err(Error::new(message, &data.location));
+        }
+        let mut inside = Copied::default();
+        for (&parameter, &operand) in callee.parameters().iter().zip(&data.operands) {
+            inside.values.insert(parameter, copied.values[&operand]);
+        }
+        self.stack.push(name.to_string());
+        for &inner in &callee.blocks[callee.body].ops {
+            self.op(callee, inner, &mut inside, at)?;
+        }
+        self.stack.pop();
+        for (&result, value) in data.results.iter().zip(inside.all(callee.results())) {
+            copied.values.insert(result, value);
+        }
+        Ok(())
+    }
+}
