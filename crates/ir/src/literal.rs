@@ -51,9 +51,19 @@ impl Literal {
     pub fn from_bits(ty: TensorType, parts: &[u64]) -> Literal {
         let mut bytes = Vec::with_capacity(ty.bytes() as usize);
         for &bits in parts {
-            match ty.dtype.part() {
-                dtype @ (DType::BF16 | DType::F16) => bytes.extend(narrow(bits, dtype)),
-                dtype => bytes.extend_from_slice(&bits.to_le_bytes()[..dtype.size() as usize]),
+            push(&mut bytes, bits, ty.dtype.part());
+        }
+        Literal::dense(ty, bytes)
+    }
+
+    /// A literal from the register bits (see [`Literal::bits`]) of each element's parts; of a real
+    /// type the first is taken.
+    pub fn tabulate(ty: TensorType, mut element: impl FnMut(u64) -> [u64; 2]) -> Literal {
+        let (part, parts) = (ty.dtype.part(), ty.dtype.parts() as usize);
+        let mut bytes = Vec::with_capacity(ty.bytes() as usize);
+        for position in 0..ty.len() {
+            for bits in &element(position)[..parts] {
+                push(&mut bytes, *bits, part);
             }
         }
         Literal::dense(ty, bytes)
@@ -124,6 +134,21 @@ impl Literal {
         }
     }
 
+    /// The integer at a row-major position with its sign, whatever its type.
+    pub fn wide_int(&self, position: u64) -> i128 {
+        match self.ty.dtype {
+            DType::U64 => i128::from(self.bits(position, 0)),
+            _ => i128::from(self.int(position)),
+        }
+    }
+
+    /// The register bits of all parts of the element at a row-major position; of a real type the
+    /// second is 0.
+    pub fn parts(&self, position: u64) -> [u64; 2] {
+        let im = if self.ty.dtype.is_complex() { self.bits(position, 1) } else { 0 };
+        [self.bits(position, 0), im]
+    }
+
     /// The same elements under another type of the same size in bytes per element and count.
     pub fn reshaped(&self, ty: TensorType) -> Literal {
         assert_eq!(self.ty.bytes(), ty.bytes(), "{} as {ty}", self.ty);
@@ -161,9 +186,17 @@ pub fn widen(bytes: &[u8], dtype: DType) -> u64 {
 
 /// An element's bytes from register bits (`dtype` is not complex).
 pub fn narrow(bits: u64, dtype: DType) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(8);
+    push(&mut bytes, bits, dtype);
+    bytes
+}
+
+/// Appends an element's bytes from register bits (`dtype` is not complex).
+fn push(bytes: &mut Vec<u8>, bits: u64, dtype: DType) {
+    let float = || f32::from_bits(bits as u32);
     match dtype {
-        DType::BF16 => half::bf16::from_f32(f32::from_bits(bits as u32)).to_le_bytes().to_vec(),
-        DType::F16 => half::f16::from_f32(f32::from_bits(bits as u32)).to_le_bytes().to_vec(),
-        other => bits.to_le_bytes()[..other.size() as usize].to_vec(),
+        DType::BF16 => bytes.extend_from_slice(&half::bf16::from_f32(float()).to_le_bytes()),
+        DType::F16 => bytes.extend_from_slice(&half::f16::from_f32(float()).to_le_bytes()),
+        other => bytes.extend_from_slice(&bits.to_le_bytes()[..other.size() as usize]),
     }
 }

@@ -7,7 +7,7 @@
 mod emitter;
 mod loops;
 
-pub use emitter::{Emitter, Read, Scalar};
+pub use emitter::{Emitter, Read, Scalar, linear};
 pub use loops::{clamped_index, nest, start_index, widened};
 
 use jaxrs_kernel::Affine;

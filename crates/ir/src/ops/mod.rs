@@ -51,6 +51,11 @@ impl<'a> OpView<'a> {
         self.function.ty(self.result(position))
     }
 
+    /// The results' types.
+    pub fn result_types(self) -> Vec<TensorType> {
+        self.data().results.iter().map(|&value| self.function.ty(value).clone()).collect()
+    }
+
     /// A region's block.
     pub fn region(self, position: usize) -> BlockId {
         self.data().regions[position]
@@ -92,6 +97,37 @@ impl Signature {
     }
 }
 
+/// Attribute values that must not be negative.
+fn unsigned(values: &[i64], what: &str) -> Result<Vec<u64>, String> {
+    let check = |&value: &i64| {
+        u64::try_from(value).map_err(|_| format!("{what}: {value} must not be negative"))
+    };
+    values.iter().map(check).collect()
+}
+
+/// Attribute values made of sizes or positions, which `infer` or `from_attributes` bounded.
+fn signed(values: &[u64]) -> Vec<i64> {
+    values.iter().map(|&value| value as i64).collect()
+}
+
+/// An error unless the axes differ from each other.
+fn distinct(axes: &[usize], what: &str) -> Result<(), String> {
+    match (1..axes.len()).find(|&at| axes[..at].contains(&axes[at])) {
+        Some(at) => Err(format!("{what}: axis {} is named twice", axes[at])),
+        None => Ok(()),
+    }
+}
+
+/// An error unless the types are these.
+fn same_types(what: &str, found: &[TensorType], expected: &[TensorType]) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
+    let list =
+        |types: &[TensorType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    Err(format!("{what} are ({}), not ({})", list(found), list(expected)))
+}
+
 /// One structured op.
 pub trait StructuredOp: Sized {
     /// StableHLO's names for it, the first being the one printed, e.g. `["stablehlo.slice"]`.
@@ -126,7 +162,7 @@ pub trait StructuredOp: Sized {
 
 macro_rules! ops {
     ($($module:ident :: $op:ident,)*) => {
-        $(mod $module; pub use $module::$op;)*
+        $(pub mod $module; pub use $module::$op;)*
 
         /// An op with its attributes.
         #[derive(Clone, Debug, PartialEq)]
@@ -218,10 +254,28 @@ impl From<Elementwise> for Op {
 
 // The structured ops, in alphabetical order.
 ops! {
+    bitcast_convert::BitcastConvert,
     broadcast_in_dim::BroadcastInDim,
+    call::Call,
+    case::Case,
     check::Check,
+    clamp::Clamp,
+    compare::Compare,
+    concatenate::Concatenate,
     constant::Constant,
+    convert::Convert,
     dot_general::DotGeneral,
+    dynamic_slice::DynamicSlice,
+    dynamic_update_slice::DynamicUpdateSlice,
+    if_else::If,
+    iota::Iota,
+    pad::Pad,
     reduce::Reduce,
+    reduce_precision::ReducePrecision,
     reshape::Reshape,
+    reverse::Reverse,
+    select::Select,
+    slice::Slice,
+    transpose::Transpose,
+    while_loop::While,
 }

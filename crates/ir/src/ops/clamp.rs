@@ -1,0 +1,111 @@
+//! `stablehlo.clamp`: elements kept between two bounds, each a tensor or one value for all.
+
+use super::{OpView, Signature, StructuredOp};
+use crate::attribute::Attributes;
+use crate::interpret::Frame;
+use crate::literal::Literal;
+use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::types::TensorType;
+use jaxrs_kernel::builder::Build;
+use jaxrs_kernel::dtype::Class;
+use jaxrs_kernel::{BinaryOp, RegType};
+
+/// A clamp: operands are the lower bound, the tensor, the upper bound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clamp;
+
+impl StructuredOp for Clamp {
+    const NAMES: &'static [&'static str] = &["stablehlo.clamp"];
+
+    fn from_attributes(
+        _name: &str,
+        _attributes: &mut Attributes,
+        _signature: &Signature,
+    ) -> Result<Self, String> {
+        Ok(Clamp)
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes::new()
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        signature.expect("clamp", 3, 0)?;
+        let operand = &signature.operands[1];
+        for (name, bound) in [("min", &signature.operands[0]), ("max", &signature.operands[2])] {
+            let fits = bound.rank() == 0 || bound.shape == operand.shape;
+            if bound.dtype != operand.dtype || !fits {
+                return Err(format!(
+                    "clamp: {name} is {bound}; it must have the element type of {operand} and \
+                     its shape or rank 0"
+                ));
+            }
+        }
+        if operand.dtype.is_complex() {
+            return Err(format!("clamp: {operand} has no order"));
+        }
+        Ok(vec![operand.clone()])
+    }
+
+    fn evaluate(
+        &self,
+        _frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        let dtype = op.operand_type(1).dtype;
+        let bound = |n: usize, at: u64| {
+            let scalar = operands[n].ty().rank() == 0;
+            (&operands[n], if scalar { 0 } else { at })
+        };
+        Ok(vec![Literal::tabulate(op.result_type(0).clone(), |at| {
+            let (low, low_at) = bound(0, at);
+            let (high, high_at) = bound(2, at);
+            if !dtype.is_float() {
+                let raised = operands[1].wide_int(at).max(low.wide_int(low_at));
+                let value = raised.min(high.wide_int(high_at)) as u64;
+                return [value, 0];
+            }
+            let float = |literal: &Literal, at: u64| match dtype.reg() {
+                RegType::F64 => f64::from_bits(literal.bits(at, 0)),
+                _ => f64::from(f32::from_bits(literal.bits(at, 0) as u32)),
+            };
+            let raised = maximum(float(&operands[1], at), float(low, low_at));
+            let value = -maximum(-raised, -float(high, high_at));
+            let bits = match dtype.reg() {
+                RegType::F64 => value.to_bits(),
+                _ => u64::from((value as f32).to_bits()),
+            };
+            [bits, 0]
+        })])
+    }
+
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
+        Lowering::Elements {
+            cost: ElementCost::Cheap,
+            element: Box::new(move |e, _, index| {
+                let at = |n: usize| if op.operand_type(n).rank() == 0 { &[] } else { index };
+                let low = e.read(op.operand(0), at(0)).real();
+                let x = e.read(op.operand(1), index).real();
+                let high = e.read(op.operand(2), at(2)).real();
+                let (maximum, minimum) = match op.operand_type(1).dtype.class() {
+                    Class::Bool => (BinaryOp::Or, BinaryOp::And),
+                    Class::Signed => (BinaryOp::MaxS, BinaryOp::MinS),
+                    Class::Unsigned => (BinaryOp::MaxU, BinaryOp::MinU),
+                    Class::Float => (BinaryOp::MaxF, BinaryOp::MinF),
+                    Class::Complex => unreachable!("refused by infer"),
+                };
+                let raised = e.builder().binary(maximum, x, low);
+                Scalar::Real(e.builder().binary(minimum, raised, high))
+            }),
+        }
+    }
+}
+
+/// IEEE 754's `maximum`: NaN if either is, -0 below +0.
+fn maximum(x: f64, y: f64) -> f64 {
+    if x.is_nan() || y.is_nan() {
+        return f64::NAN;
+    }
+    if x.total_cmp(&y).is_gt() { x } else { y }
+}

@@ -1,0 +1,118 @@
+//! `stablehlo.concatenate`: operands one after the other along an axis.
+
+use super::{OpView, Signature, StructuredOp};
+use crate::attribute::{Attributes, axes};
+use crate::interpret::Frame;
+use crate::literal::Literal;
+use crate::lower::{ElementCost, Emitter, Lowering, Scalar};
+use crate::types::TensorType;
+use jaxrs_kernel::Affine;
+use jaxrs_kernel::builder::Build;
+
+/// A concatenation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Concatenate {
+    /// The axis.
+    pub axis: usize,
+}
+
+impl Concatenate {
+    /// Reads from the operands of `parts`, each with its first position along the axis; the index
+    /// is known to lie in one of them. Halving keeps the guards few.
+    fn pick(
+        &self,
+        e: &mut Emitter<'_>,
+        op: OpView<'_>,
+        parts: &[(usize, i64)],
+        index: &[Affine],
+    ) -> Scalar {
+        if let [(operand, start)] = *parts {
+            let mut at = index.to_vec();
+            at[self.axis] = at[self.axis].offset(-start);
+            return e.read(op.operand(operand), &at);
+        }
+        let (left, right) = parts.split_at(parts.len() / 2);
+        let guard = e.builder().in_range(&index[self.axis], 0, right[0].1);
+        e.branch(guard, |e| self.pick(e, op, left, index), |e| self.pick(e, op, right, index))
+    }
+}
+
+impl StructuredOp for Concatenate {
+    const NAMES: &'static [&'static str] = &["stablehlo.concatenate"];
+
+    fn from_attributes(
+        _name: &str,
+        attributes: &mut Attributes,
+        signature: &Signature,
+    ) -> Result<Self, String> {
+        let rank = signature.operands.first().map_or(0, TensorType::rank);
+        let axis = attributes.need_int("dimension")?;
+        Ok(Concatenate { axis: axes(&[axis], rank, "concatenate: dimension")?[0] })
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes::new().with_int("dimension", self.axis as i64)
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        signature.expect("concatenate", signature.operands.len(), 0)?;
+        let first = signature.operands.first().ok_or("concatenate: there are no operands")?;
+        if self.axis >= first.rank() {
+            return Err(format!("concatenate: axis {} is out of range for {first}", self.axis));
+        }
+        let mut shape = first.shape.clone();
+        for (position, ty) in signature.operands.iter().enumerate().skip(1) {
+            let fits = ty.rank() == first.rank()
+                && ty.dtype == first.dtype
+                && (0..ty.rank()).all(|a| a == self.axis || ty.shape[a] == first.shape[a]);
+            if !fits {
+                return Err(format!(
+                    "concatenate: operand 0 is {first}, operand {position} is {ty}; they may \
+                     differ in axis {} only",
+                    self.axis
+                ));
+            }
+            shape[self.axis] = shape[self.axis]
+                .checked_add(ty.shape[self.axis])
+                .ok_or("concatenate: the result is too large")?;
+        }
+        Ok(vec![TensorType::checked("concatenate", shape, first.dtype)?])
+    }
+
+    fn evaluate(
+        &self,
+        _frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        let result = op.result_type(0);
+        let mut out = Vec::with_capacity(result.bytes() as usize);
+        let bytes: Vec<_> = operands.iter().map(Literal::bytes).collect();
+        let rows: u64 = result.shape[..self.axis].iter().product();
+        for row in 0..rows as usize {
+            for (operand, bytes) in operands.iter().zip(&bytes) {
+                let inner: u64 = operand.ty().shape[self.axis..].iter().product();
+                let length = (inner * result.dtype.size()) as usize;
+                out.extend_from_slice(&bytes[row * length..(row + 1) * length]);
+            }
+        }
+        Ok(vec![Literal::dense(result.clone(), out)])
+    }
+
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
+        Lowering::Elements {
+            cost: ElementCost::Free,
+            element: Box::new(move |e, _, index| {
+                let (mut parts, mut start) = (Vec::new(), 0);
+                for operand in 0..op.data().operands.len() {
+                    let extent = op.operand_type(operand).shape[self.axis] as i64;
+                    if extent > 0 {
+                        parts.push((operand, start));
+                    }
+                    start += extent;
+                }
+                self.pick(e, op, &parts, index)
+            }),
+        }
+    }
+}

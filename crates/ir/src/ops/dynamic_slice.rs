@@ -1,0 +1,107 @@
+//! `stablehlo.dynamic_slice`: a part of constant size at computed positions, which are clamped so
+//! that it lies inside.
+
+use super::{OpView, Signature, StructuredOp, signed, unsigned};
+use crate::attribute::Attributes;
+use crate::interpret::{self, Frame};
+use crate::literal::Literal;
+use crate::lower::{self, ElementCost, Lowering};
+use crate::types::TensorType;
+use jaxrs_kernel::Affine;
+
+/// A slice at computed positions: operand 0 is sliced, the others are its starts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DynamicSlice {
+    /// The result's shape.
+    pub sizes: Vec<u64>,
+}
+
+/// Checks the start indices of an op: one rank-0 integer for each axis, all of one type.
+pub(super) fn check_starts(
+    what: &str,
+    operand: &TensorType,
+    starts: &[TensorType],
+) -> Result<(), String> {
+    if starts.len() != operand.rank() {
+        return Err(format!("{what}: {operand} needs {} start indices, found {}",
+            operand.rank(), starts.len()));
+    }
+    for (axis, ty) in starts.iter().enumerate() {
+        if ty.rank() > 0 || !ty.dtype.is_int() || ty != &starts[0] {
+            return Err(format!(
+                "{what}: start index {axis} is {ty}; all must be integers of rank 0 and one type"
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl StructuredOp for DynamicSlice {
+    const NAMES: &'static [&'static str] = &["stablehlo.dynamic_slice"];
+
+    fn from_attributes(
+        _name: &str,
+        attributes: &mut Attributes,
+        _signature: &Signature,
+    ) -> Result<Self, String> {
+        let sizes = attributes.need_ints("slice_sizes")?;
+        Ok(DynamicSlice { sizes: unsigned(&sizes, "dynamic_slice: slice_sizes")? })
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes::new().with_ints("slice_sizes", &signed(&self.sizes))
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        signature.expect("dynamic_slice", signature.operands.len().max(1), 0)?;
+        let (operand, starts) = (&signature.operands[0], &signature.operands[1..]);
+        check_starts("dynamic_slice", operand, starts)?;
+        if self.sizes.len() != operand.rank() {
+            return Err(format!(
+                "dynamic_slice: {operand} has {} axes, slice_sizes has {} entries",
+                operand.rank(),
+                self.sizes.len()
+            ));
+        }
+        for (axis, (&size, &extent)) in self.sizes.iter().zip(&operand.shape).enumerate() {
+            if size > extent {
+                return Err(format!(
+                    "dynamic_slice: axis {axis}: a slice of {size} does not fit into {extent}"
+                ));
+            }
+        }
+        Ok(vec![TensorType::new(self.sizes.clone(), operand.dtype)])
+    }
+
+    fn evaluate(
+        &self,
+        _frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        let from = op.operand_type(0);
+        let steps: Vec<i64> = from.strides().iter().map(|&stride| stride as i64).collect();
+        let mut first = 0;
+        for (axis, &step) in steps.iter().enumerate() {
+            let high = from.shape[axis] - self.sizes[axis];
+            first += interpret::start_index(&operands[1 + axis], high) as i64 * step;
+        }
+        Ok(vec![interpret::strided(&operands[0], op.result_type(0), first, &steps)])
+    }
+
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
+        Lowering::Elements {
+            cost: ElementCost::Free,
+            element: Box::new(move |e, _, index| {
+                let from = op.operand_type(0);
+                let mut at: Vec<Affine> = Vec::new();
+                for (axis, position) in index.iter().enumerate() {
+                    let high = (from.shape[axis] - self.sizes[axis]) as i64;
+                    let start = lower::start_index(e, op.operand(1 + axis), high);
+                    at.push(position.add(&start));
+                }
+                e.read(op.operand(0), &at)
+            }),
+        }
+    }
+}

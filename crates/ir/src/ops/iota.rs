@@ -1,0 +1,73 @@
+//! `stablehlo.iota`: each element is its index along one axis.
+
+use super::convert;
+use super::{OpView, Signature, StructuredOp};
+use crate::attribute::{Attributes, axes};
+use crate::interpret::Frame;
+use crate::literal::Literal;
+use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::types::TensorType;
+use jaxrs_kernel::DType;
+use jaxrs_kernel::builder::Build;
+
+/// An iota.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Iota {
+    /// The axis that counts.
+    pub axis: usize,
+    /// The result's type.
+    pub ty: TensorType,
+}
+
+impl StructuredOp for Iota {
+    const NAMES: &'static [&'static str] = &["stablehlo.iota"];
+
+    fn from_attributes(
+        _name: &str,
+        attributes: &mut Attributes,
+        signature: &Signature,
+    ) -> Result<Self, String> {
+        let ty = signature.declared("iota")?.clone();
+        let axis = attributes.need_int("iota_dimension")?;
+        let axis = axes(&[axis], ty.rank(), "iota: iota_dimension")?[0];
+        Ok(Iota { axis, ty })
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes::new().with_int("iota_dimension", self.axis as i64)
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        signature.expect("iota", 0, 0)?;
+        if self.ty.dtype == DType::I1 {
+            return Err("iota: element type i1 is not taken".into());
+        }
+        if self.axis >= self.ty.rank() {
+            return Err(format!("iota: axis {} is out of range for {}", self.axis, self.ty));
+        }
+        Ok(vec![TensorType::checked("iota", self.ty.shape.clone(), self.ty.dtype)?])
+    }
+
+    fn evaluate(
+        &self,
+        _frame: &mut Frame<'_>,
+        _op: OpView<'_>,
+        _operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        let (stride, extent) = (self.ty.strides()[self.axis], self.ty.shape[self.axis]);
+        Ok(vec![Literal::tabulate(self.ty.clone(), |position| {
+            let index = position / stride % extent;
+            convert::evaluate_parts([index, 0], DType::I64, self.ty.dtype)
+        })])
+    }
+
+    fn lower<'a>(&'a self, _op: OpView<'a>) -> Lowering<'a> {
+        Lowering::Elements {
+            cost: ElementCost::Free,
+            element: Box::new(|e, _, index| {
+                let value = e.builder().index_value(&index[self.axis]);
+                convert::element(e.builder(), Scalar::Real(value), DType::I64, self.ty.dtype)
+            }),
+        }
+    }
+}

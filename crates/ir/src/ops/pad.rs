@@ -1,0 +1,148 @@
+//! `stablehlo.pad`: padding at the edges (negative: removal) and between elements.
+
+use super::{OpView, Signature, StructuredOp, signed, unsigned};
+use crate::attribute::Attributes;
+use crate::interpret::Frame;
+use crate::literal::Literal;
+use crate::lower::{ElementCost, Lowering};
+use crate::types::{TensorType, advance};
+use jaxrs_kernel::Affine;
+use jaxrs_kernel::builder::{Build, Guard};
+
+/// More padding than this on one axis would overflow index arithmetic.
+const MOST: i64 = 1 << 60;
+
+/// A padding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pad {
+    /// Elements before the first one of each axis; negative: elements removed.
+    pub low: Vec<i64>,
+    /// Elements after the last one.
+    pub high: Vec<i64>,
+    /// Elements between two neighbours.
+    pub interior: Vec<u64>,
+}
+
+impl StructuredOp for Pad {
+    const NAMES: &'static [&'static str] = &["stablehlo.pad"];
+
+    fn from_attributes(
+        _name: &str,
+        attributes: &mut Attributes,
+        _signature: &Signature,
+    ) -> Result<Self, String> {
+        let interior = attributes.need_ints("interior_padding")?;
+        Ok(Pad {
+            low: attributes.need_ints("edge_padding_low")?,
+            high: attributes.need_ints("edge_padding_high")?,
+            interior: unsigned(&interior, "pad: interior_padding")?,
+        })
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes::new()
+            .with_ints("edge_padding_low", &self.low)
+            .with_ints("edge_padding_high", &self.high)
+            .with_ints("interior_padding", &signed(&self.interior))
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        signature.expect("pad", 2, 0)?;
+        let (operand, padding) = (&signature.operands[0], &signature.operands[1]);
+        if padding != &TensorType::scalar(operand.dtype) {
+            return Err(format!("pad: the operand is {operand}, the padding value {padding}"));
+        }
+        let lengths = [self.low.len(), self.high.len(), self.interior.len()];
+        if lengths.iter().any(|&length| length != operand.rank()) {
+            return Err(format!(
+                "pad: {operand} has {} axes, edge_padding_low, edge_padding_high and \
+                 interior_padding have {lengths:?} entries",
+                operand.rank()
+            ));
+        }
+        let mut shape = Vec::new();
+        for (axis, &extent) in operand.shape.iter().enumerate() {
+            let (low, high, interior) = (self.low[axis], self.high[axis], self.interior[axis]);
+            if low.max(high) > MOST || low.min(high) < -MOST || interior > MOST as u64 {
+                return Err(format!(
+                    "pad: axis {axis}: padding {low}, {high} and {interior} is too large"
+                ));
+            }
+            let spread = i128::from(extent.saturating_sub(1)) * i128::from(interior);
+            let wide = i128::from(extent) + spread;
+            let padded = wide + i128::from(low) + i128::from(high);
+            if padded < 0 {
+                return Err(format!(
+                    "pad: axis {axis} of extent {extent} with padding {low} and {high} would have \
+                     {padded} elements"
+                ));
+            }
+            if wide.max(padded) > i128::from(MOST) {
+                return Err(format!("pad: axis {axis} would have {padded} elements, too many"));
+            }
+            shape.push(padded as u64);
+        }
+        Ok(vec![TensorType::checked("pad", shape, operand.dtype)?])
+    }
+
+    /// Every element of the operand goes to its place, unless it is removed.
+    fn evaluate(
+        &self,
+        _frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        let (from, result) = (op.operand_type(0), op.result_type(0));
+        let size = from.dtype.size() as usize;
+        let mut out = operands[1].to_bytes().repeat(result.len() as usize);
+        let (bytes, strides) = (operands[0].bytes(), result.strides());
+        let mut index = vec![0; from.rank()];
+        for position in 0..from.len() as usize {
+            let mut to = Some(0);
+            for axis in 0..index.len() {
+                let place = self.low[axis] + (index[axis] * (self.interior[axis] + 1)) as i64;
+                let inside = place >= 0 && place < result.shape[axis] as i64;
+                to = to.filter(|_| inside).map(|at| at + place as usize * strides[axis] as usize);
+            }
+            if let Some(to) = to {
+                let element = &bytes[position * size..(position + 1) * size];
+                out[to * size..(to + 1) * size].copy_from_slice(element);
+            }
+            advance(&mut index, &from.shape);
+        }
+        Ok(vec![Literal::dense(result.clone(), out)])
+    }
+
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
+        Lowering::Elements {
+            cost: ElementCost::Free,
+            element: Box::new(move |e, _, index| {
+                let from = op.operand_type(0);
+                if from.is_empty() {
+                    return e.read(op.operand(1), &[]);
+                }
+                let (mut at, mut inside) = (Vec::new(), Guard::Always);
+                for (axis, &extent) in from.shape.iter().enumerate() {
+                    let step = self.interior[axis] as i64 + 1;
+                    let place = index[axis].offset(-self.low[axis]);
+                    let b = e.builder();
+                    // The last place that holds an element, plus 1.
+                    let end = (extent as i64 - 1) * step + 1;
+                    let guard = b.in_range(&place, 0, end);
+                    inside = b.both(inside, guard);
+                    if extent == 1 {
+                        at.push(Affine::constant(0));
+                        continue;
+                    }
+                    if step > 1 {
+                        let rest = b.modulo(&place, step);
+                        let guard = b.in_range(&rest, 0, 1);
+                        inside = b.both(inside, guard);
+                    }
+                    at.push(b.floor_div(&place, step));
+                }
+                e.branch(inside, |e| e.read(op.operand(0), &at), |e| e.read(op.operand(1), &[]))
+            }),
+        }
+    }
+}

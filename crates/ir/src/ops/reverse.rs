@@ -1,0 +1,75 @@
+//! `stablehlo.reverse`: some axes backwards.
+
+use super::{OpView, Signature, StructuredOp, distinct};
+use crate::attribute::{Attributes, axes};
+use crate::interpret::{self, Frame};
+use crate::literal::Literal;
+use crate::lower::{ElementCost, Lowering};
+use crate::types::TensorType;
+use jaxrs_kernel::Affine;
+
+/// A reversal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reverse {
+    /// The axes that run backwards.
+    pub axes: Vec<usize>,
+}
+
+impl StructuredOp for Reverse {
+    const NAMES: &'static [&'static str] = &["stablehlo.reverse"];
+
+    fn from_attributes(
+        _name: &str,
+        attributes: &mut Attributes,
+        signature: &Signature,
+    ) -> Result<Self, String> {
+        let rank = signature.operands.first().map_or(0, TensorType::rank);
+        let dims = attributes.need_ints("dimensions")?;
+        Ok(Reverse { axes: axes(&dims, rank, "reverse: dimensions")? })
+    }
+
+    fn attributes(&self) -> Attributes {
+        let dims: Vec<i64> = self.axes.iter().map(|&a| a as i64).collect();
+        Attributes::new().with_ints("dimensions", &dims)
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        signature.expect("reverse", 1, 0)?;
+        let operand = &signature.operands[0];
+        distinct(&self.axes, "reverse: dimensions")?;
+        if let Some(axis) = self.axes.iter().find(|&&axis| axis >= operand.rank()) {
+            return Err(format!("reverse: axis {axis} is out of range for {operand}"));
+        }
+        Ok(vec![operand.clone()])
+    }
+
+    fn evaluate(
+        &self,
+        _frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        let ty = op.operand_type(0);
+        let mut steps: Vec<i64> = ty.strides().iter().map(|&stride| stride as i64).collect();
+        let mut start = 0;
+        for &axis in &self.axes {
+            start += (ty.shape[axis] as i64 - 1) * steps[axis];
+            steps[axis] = -steps[axis];
+        }
+        Ok(vec![interpret::strided(&operands[0], ty, start, &steps)])
+    }
+
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
+        Lowering::Elements {
+            cost: ElementCost::Free,
+            element: Box::new(move |e, _, index| {
+                let mut at = index.to_vec();
+                for &axis in &self.axes {
+                    let last = op.operand_type(0).shape[axis] as i64 - 1;
+                    at[axis] = Affine::constant(last).sub(&index[axis]);
+                }
+                e.read(op.operand(0), &at)
+            }),
+        }
+    }
+}

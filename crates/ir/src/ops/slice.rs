@@ -1,0 +1,106 @@
+//! `stablehlo.slice`: a strided part at constant positions.
+
+use super::{OpView, Signature, StructuredOp, signed, unsigned};
+use crate::attribute::Attributes;
+use crate::interpret::{self, Frame};
+use crate::literal::Literal;
+use crate::lower::{ElementCost, Lowering};
+use crate::types::TensorType;
+use jaxrs_kernel::Affine;
+
+/// A slice: `[start, limit)` with a stride, for each axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice {
+    /// First positions.
+    pub starts: Vec<u64>,
+    /// Positions that are not reached.
+    pub limits: Vec<u64>,
+    /// Distances, at least 1.
+    pub strides: Vec<u64>,
+}
+
+impl StructuredOp for Slice {
+    const NAMES: &'static [&'static str] = &["stablehlo.slice"];
+
+    fn from_attributes(
+        _name: &str,
+        attributes: &mut Attributes,
+        _signature: &Signature,
+    ) -> Result<Self, String> {
+        Ok(Slice {
+            starts: unsigned(&attributes.need_ints("start_indices")?, "slice: start_indices")?,
+            limits: unsigned(&attributes.need_ints("limit_indices")?, "slice: limit_indices")?,
+            strides: unsigned(&attributes.need_ints("strides")?, "slice: strides")?,
+        })
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes::new()
+            .with_ints("start_indices", &signed(&self.starts))
+            .with_ints("limit_indices", &signed(&self.limits))
+            .with_ints("strides", &signed(&self.strides))
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        signature.expect("slice", 1, 0)?;
+        let operand = &signature.operands[0];
+        let lengths = [self.starts.len(), self.limits.len(), self.strides.len()];
+        if lengths.iter().any(|&length| length != operand.rank()) {
+            return Err(format!(
+                "slice: {operand} has {} axes, start_indices, limit_indices and strides have \
+                 {lengths:?} entries",
+                operand.rank()
+            ));
+        }
+        let mut shape = Vec::new();
+        for (axis, &extent) in operand.shape.iter().enumerate() {
+            let (start, limit, stride) =
+                (self.starts[axis], self.limits[axis], self.strides[axis]);
+            if start > limit || limit > extent {
+                return Err(format!(
+                    "slice: axis {axis}: [{start}, {limit}) is not within [0, {extent})"
+                ));
+            }
+            if stride == 0 {
+                return Err(format!("slice: axis {axis}: the stride is 0"));
+            }
+            shape.push((limit - start).div_ceil(stride));
+        }
+        Ok(vec![TensorType::new(shape, operand.dtype)])
+    }
+
+    fn evaluate(
+        &self,
+        _frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        let result = op.result_type(0);
+        let (mut start, mut steps) = (0, Vec::new());
+        for (axis, &stride) in op.operand_type(0).strides().iter().enumerate() {
+            start += (self.starts[axis] * stride) as i64;
+            // A longer stride than the axis is never taken.
+            let step = if result.shape[axis] > 1 { self.strides[axis] } else { 0 };
+            steps.push((step * stride) as i64);
+        }
+        Ok(vec![interpret::strided(&operands[0], result, start, &steps)])
+    }
+
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
+        Lowering::Elements {
+            cost: ElementCost::Free,
+            element: Box::new(move |e, _, index| {
+                let extents = &op.result_type(0).shape;
+                let place = |axis: usize| {
+                    let start = self.starts[axis] as i64;
+                    if extents[axis] == 1 {
+                        return Affine::constant(start);
+                    }
+                    index[axis].scale(self.strides[axis] as i64).offset(start)
+                };
+                let at: Vec<Affine> = (0..index.len()).map(place).collect();
+                e.read(op.operand(0), &at)
+            }),
+        }
+    }
+}
