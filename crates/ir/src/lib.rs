@@ -16,6 +16,8 @@ pub mod interpret;
 pub mod literal;
 pub mod lower;
 pub mod ops;
+#[cfg(test)]
+mod testing;
 pub mod text;
 pub mod types;
 pub mod verify;

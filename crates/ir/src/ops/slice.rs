@@ -104,3 +104,46 @@ impl StructuredOp for Slice {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, read, tensor};
+    use jaxrs_kernel::DType;
+
+    fn slice(starts: &[u64], limits: &[u64], strides: &[u64]) -> Slice {
+        Slice { starts: starts.into(), limits: limits.into(), strides: strides.into() }
+    }
+
+    #[test]
+    fn takes_every_other_element() {
+        let x = tensor(DType::I32, &[2, 5], &[0., 1., 2., 3., 4., 5., 6., 7., 8., 9.]);
+        let got = check(slice(&[1, 0], &[2, 5], &[1, 2]), &[x]);
+        assert_eq!(got, [tensor(DType::I32, &[1, 3], &[5., 7., 9.])]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        for dtype in DType::ALL {
+            check(slice(&[], &[], &[]), &[pattern(dtype, &[], 1)]);
+            check(slice(&[2], &[2], &[1]), &[pattern(dtype, &[4], 1)]);
+            check(slice(&[1, 0, 2], &[4, 3, 7], &[2, 1, 9]), &[pattern(dtype, &[4, 3, 8], 2)]);
+        }
+    }
+
+    #[test]
+    fn faults_name_the_axis() {
+        let ty = [TensorType::new([4], DType::F32)];
+        assert_eq!(
+            fault(slice(&[3], &[5], &[1]), &ty),
+            "slice: axis 0: [3, 5) is not within [0, 4)"
+        );
+        assert_eq!(fault(slice(&[0], &[4], &[0]), &ty), "slice: axis 0: the stride is 0");
+        fault(slice(&[0, 0], &[4, 4], &[1, 1]), &ty);
+        let attributes = slice(&[0], &[4], &[1]).attributes();
+        let negative = Attributes(attributes.0.into_iter().skip(1).collect())
+            .with_ints("start_indices", &[-1]);
+        let fault = read("stablehlo.slice", negative, &ty, &[]);
+        assert_eq!(fault, Err("slice: start_indices: -1 must not be negative".into()));
+    }
+}
