@@ -7,6 +7,7 @@
 pub mod combiner;
 pub mod contraction;
 pub mod elementwise;
+pub mod indexing;
 
 use crate::attribute::Attributes;
 use crate::function::{BlockId, Function, OpData, OpId, ValueId};
@@ -267,6 +268,7 @@ ops! {
     dot_general::DotGeneral,
     dynamic_slice::DynamicSlice,
     dynamic_update_slice::DynamicUpdateSlice,
+    gather::Gather,
     if_else::If,
     iota::Iota,
     pad::Pad,
@@ -274,6 +276,7 @@ ops! {
     reduce_precision::ReducePrecision,
     reshape::Reshape,
     reverse::Reverse,
+    scatter::Scatter,
     select::Select,
     slice::Slice,
     transpose::Transpose,
