@@ -1,1 +1,71 @@
 //! Parser and printer of StableHLO text.
+//!
+//! The parser reads what JAX prints and MLIR's generic form. Pretty forms become the attributes of
+//! the generic form, by StableHLO's names, so that ops know nothing of syntax. Where a form differs
+//! from what an op might expect:
+//!
+//! * lists of integers are [`Ints`](crate::attribute::Attribute::Ints), also the fields of
+//!   `#stablehlo.gather<...>` and friends; `padding` of a window is one list of pairs, flat, or the
+//!   `dense` of the generic form: [`Attributes::take_ints`](crate::Attributes::take_ints) reads
+//!   both;
+//! * `dot_general`: `dot_dimension_numbers` is a
+//!   [`Struct`](crate::attribute::Attribute::Struct) `stablehlo.dot` with
+//!   `lhs_batching_dimensions`, `rhs_batching_dimensions`, `lhs_contracting_dimensions`,
+//!   `rhs_contracting_dimensions`, the batching ones being absent where there are none;
+//! * `convolution`: `dimension_numbers` is a `Struct` `stablehlo.conv` with
+//!   `input_batch_dimension`, `input_feature_dimension`, `input_spatial_dimensions`,
+//!   `kernel_input_feature_dimension`, `kernel_output_feature_dimension`,
+//!   `kernel_spatial_dimensions`, and `output_...` like `input_...`;
+//! * `call` is `func.call` with `callee` (a symbol); `composite` has `name` (a string).
+//!
+//! Attributes that an op does not read are dropped.
+
+mod attributes;
+mod lexer;
+mod literals;
+mod locations;
+mod module;
+mod parser;
+mod pretty;
+mod types;
+
+use crate::error::{Error, Errors, Location};
+use crate::function::Module;
+
+/// The module that a text spells. `file` names it in errors. Every unsupported op and every other
+/// fault of meaning is listed; a fault of syntax is the last one listed.
+pub fn parse(source: &str, file: &str) -> Result<Module, Errors> {
+    parser::Parser::new(source).parse(file)
+}
+
+/// Like [`parse`], from bytes that may not be text.
+pub fn parse_bytes(source: &[u8], file: &str) -> Result<Module, Errors> {
+    let fail = |message: &str, note: &str, place: (u32, u32)| {
+        let location = Location { text: place, ..Location::default() };
+        Errors { file: file.into(), errors: vec![Error::new(message, &location).note(note)] }
+    };
+    if source.starts_with(b"ML\xefR") {
+        return Err(fail(
+            "the file is MLIR bytecode, which is not read yet",
+            "export it as text: jax.jit(f).lower(...).as_text()",
+            (0, 0),
+        ));
+    }
+    match std::str::from_utf8(source) {
+        Ok(text) => parse(text, file),
+        Err(error) => {
+            let valid = &source[..error.valid_up_to()];
+            let line = valid.iter().filter(|&&b| b == b'\n').count() as u32 + 1;
+            let start = valid.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+            let column = (valid.len() - start) as u32 + 1;
+            Err(fail(
+                "the file is not UTF-8 text",
+                "a program is StableHLO text, as jax.jit(f).lower(...).as_text() gives it",
+                (line, column),
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
