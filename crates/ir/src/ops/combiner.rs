@@ -5,8 +5,9 @@
 //! `bf16` and `f16` are then accumulated in `f32` and rounded once at the end, as XLA does it, by
 //! the interpreter as well as in kernels; any other body runs as it stands, step by step.
 
-use crate::function::{BlockId, Function, ValueDef};
+use crate::function::{BlockId, Function, ValueDef, ValueId};
 use crate::interpret::{Frame, ScalarRegion};
+use crate::literal::Literal;
 use crate::lower::{Emitter, Scalar};
 use crate::ops::Op;
 use crate::types::TensorType;
@@ -261,4 +262,17 @@ pub fn check_operands<'a>(
         }
     }
     Ok((inputs, inputs.iter().map(|t| t.dtype).collect()))
+}
+
+/// The value of a rank-0 constant, seen through reshapes and broadcasts.
+pub fn constant(function: &Function, value: ValueId) -> Option<Literal> {
+    let op = &function.ops[function.defining_op(value)?];
+    match &op.op {
+        Op::Constant(constant) => {
+            let element = constant.value.as_splat()?;
+            Some(Literal::splat(TensorType::scalar(constant.value.ty().dtype), element))
+        }
+        Op::BroadcastInDim(_) | Op::Reshape(_) => constant(function, op.operands[0]),
+        _ => None,
+    }
 }

@@ -279,6 +279,8 @@ ops! {
     scatter::Scatter,
     select::Select,
     slice::Slice,
+    sort::Sort,
+    top_k::TopK,
     transpose::Transpose,
     while_loop::While,
 }

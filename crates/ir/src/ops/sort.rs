@@ -1,0 +1,270 @@
+//! `stablehlo.sort`: sorts slices of tensors together by a comparison of their elements.
+//!
+//! JAX's comparison of one operand is recognised as a key ([`key`]), so that the library need not
+//! call a kernel for each comparison.
+
+use super::compare::Order;
+use super::reduce::element;
+use super::{Op, OpView, Signature, StructuredOp};
+use crate::attribute::Attributes;
+use crate::function::{BlockId, Function, OpData, ValueId};
+use crate::interpret::{Frame, ScalarRegion};
+use crate::literal::Literal;
+use crate::lower::Lowering;
+use crate::types::TensorType;
+use cranelift_entity::EntityRef;
+use jaxrs_kernel::dtype::Class;
+use jaxrs_kernel::program::{self, KernelId, Library, SortOrder};
+use jaxrs_kernel::{Compare as Direction, DType};
+
+/// A sort of one or several operands of one shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sort {
+    /// The axis along which is sorted.
+    pub axis: usize,
+    /// Whether equal elements keep their order.
+    pub stable: bool,
+}
+
+/// The order of a comparison of rows by one operand as JAX writes it: of integers `a < b` or
+/// `a > b`; of floats the same in total order, after -0 has become +0 and every NaN the same one.
+pub fn key(function: &Function, block: BlockId) -> Option<SortOrder> {
+    let data = &function.blocks[block];
+    let compare = made_by(function, data.yields[0])?;
+    let Op::Compare(row) = &compare.op else { return None };
+    let descending = match row.direction {
+        Direction::Lt => false,
+        Direction::Gt => true,
+        _ => return None,
+    };
+    let dtype = function.ty(compare.operands[0]).dtype;
+    let (order, expected) = (row.order(dtype), dtype.class());
+    let plain = match expected {
+        Class::Signed => order == Order::Signed,
+        Class::Unsigned => order == Order::Unsigned,
+        Class::Float => order == Order::Total,
+        Class::Bool | Class::Complex => false,
+    };
+    if !plain {
+        return None;
+    }
+    let argument = |value: ValueId| {
+        let source = if dtype.is_float() { canonical(function, value)? } else { value };
+        data.arguments.iter().position(|&a| a == source)
+    };
+    let (a, b) = (argument(compare.operands[0])?, argument(compare.operands[1])?);
+    // The arguments are pairs: one operand's element of the first row, then of the second.
+    let (descending, first) = match (a % 2, b % 2) {
+        (0, 1) if b == a + 1 => (descending, a),
+        (1, 0) if a == b + 1 => (!descending, b),
+        _ => return None,
+    };
+    Some(SortOrder::Key { operand: (first / 2) as u32, descending })
+}
+
+/// The value of which `value` is the form with one zero and one NaN:
+/// `select(x != x, NaN, select(x == 0, 0, x))`.
+fn canonical(function: &Function, value: ValueId) -> Option<ValueId> {
+    let (x, is_nan, nan, ordered) = choice(function, value)?;
+    let (y, is_zero, zero, plain) = choice(function, ordered)?;
+    let nan_test = is_nan.0 == Direction::Ne && is_nan.1 == x;
+    let zero_test = is_zero.0 == Direction::Eq && number(function, is_zero.1)? == 0.0;
+    let same = x == y && y == plain;
+    let constants = number(function, nan)?.is_nan() && is_positive_zero(number(function, zero)?);
+    (nan_test && zero_test && same && constants).then_some(x)
+}
+
+fn is_positive_zero(value: f64) -> bool {
+    value == 0.0 && value.is_sign_positive()
+}
+
+/// `select(compare(x, y), then, otherwise)` with an IEEE comparison: x, direction and y, then,
+/// otherwise.
+type Choice = (ValueId, (Direction, ValueId), ValueId, ValueId);
+
+fn choice(function: &Function, value: ValueId) -> Option<Choice> {
+    let select = made_by(function, value)?;
+    let Op::Select(_) = &select.op else { return None };
+    let compare = made_by(function, select.operands[0])?;
+    let Op::Compare(row) = &compare.op else { return None };
+    let dtype = function.ty(compare.operands[0]).dtype;
+    if row.order(dtype) != Order::Float || !dtype.is_float() {
+        return None;
+    }
+    let test = (row.direction, compare.operands[1]);
+    Some((compare.operands[0], test, select.operands[1], select.operands[2]))
+}
+
+fn made_by(function: &Function, value: ValueId) -> Option<&OpData> {
+    function.defining_op(value).map(|op| &function.ops[op])
+}
+
+/// The value of a float constant.
+fn number(function: &Function, value: ValueId) -> Option<f64> {
+    let literal = super::combiner::constant(function, value)?;
+    match literal.ty().dtype {
+        DType::BF16 | DType::F16 | DType::F32 => {
+            Some(f64::from(f32::from_bits(literal.bits(0, 0) as u32)))
+        }
+        DType::F64 => Some(f64::from_bits(literal.bits(0, 0))),
+        _ => None,
+    }
+}
+
+impl StructuredOp for Sort {
+    const NAMES: &'static [&'static str] = &["stablehlo.sort"];
+
+    fn from_attributes(
+        _name: &str,
+        attributes: &mut Attributes,
+        signature: &Signature,
+    ) -> Result<Self, String> {
+        let rank = signature.operands.first().map_or(0, TensorType::rank) as i64;
+        let dimension = attributes.take_int("dimension")?.unwrap_or(-1);
+        if dimension >= rank || dimension < -rank {
+            return Err(format!("sort: dimension {dimension} is out of range for rank {rank}"));
+        }
+        let axis = if dimension < 0 { dimension + rank } else { dimension } as usize;
+        Ok(Sort { axis, stable: attributes.take_bool("is_stable", false)? })
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes::new()
+            .with_int("dimension", self.axis as i64)
+            .with("is_stable", crate::Attribute::Bool(self.stable))
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        let operands = &signature.operands;
+        let Some(first) = operands.first() else {
+            return Err("sort: there is no operand".into());
+        };
+        signature.expect("sort", operands.len(), 1)?;
+        if self.axis >= first.rank() {
+            return Err(format!("sort: dimension {} is out of range for {first}", self.axis));
+        }
+        for (n, operand) in operands.iter().enumerate() {
+            if operand.shape != first.shape {
+                return Err(format!(
+                    "sort: operand shapes differ: operand 0 is {first}, operand {n} is {operand}"
+                ));
+            }
+        }
+        let (arguments, yields) = &signature.regions[0];
+        let pairs: Vec<TensorType> =
+            operands.iter().flat_map(|t| [(); 2].map(|()| TensorType::scalar(t.dtype))).collect();
+        if *arguments != pairs {
+            return Err(format!(
+                "sort: the comparator takes {arguments:?}, expected two scalars of each operand's \
+                 type in turn"
+            ));
+        }
+        if yields[..] != [TensorType::scalar(DType::I1)] {
+            return Err(format!("sort: the comparator returns {yields:?}, expected a tensor<i1>"));
+        }
+        Ok(operands.clone())
+    }
+
+    fn evaluate(
+        &self,
+        frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        let shape = &operands[0].ty().shape;
+        let extent = shape[self.axis] as usize;
+        let stride: u64 = shape[self.axis + 1..].iter().product();
+        let mut comparator = Comparator {
+            region: ScalarRegion::new(frame, op.region(0)),
+            operands,
+            arguments: Vec::new(),
+            yields: Vec::new(),
+        };
+        // For each result element, the position of the operands' element that it becomes.
+        let mut from: Vec<u64> = (0..operands[0].ty().len()).collect();
+        for start in 0..from.len() as u64 {
+            if extent == 0 || (start / stride) % extent as u64 != 0 {
+                continue;
+            }
+            let mut row: Vec<u64> = (0..extent as u64).map(|n| start + n * stride).collect();
+            merge_sort(&mut row, &mut |a, b| comparator.before(frame, a, b))?;
+            for (n, position) in row.into_iter().enumerate() {
+                from[start as usize + n * stride as usize] = position;
+            }
+        }
+        let sorted = |literal: &Literal| {
+            let pick = |&at: &u64| element(std::slice::from_ref(literal), at);
+            let bits: Vec<u64> = from.iter().flat_map(pick).collect();
+            Literal::from_bits(literal.ty().clone(), &bits)
+        };
+        Ok(operands.iter().map(sorted).collect())
+    }
+
+    /// A sort by a kernel names no kernel yet: whoever builds the program makes it from the region.
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
+        let shape = &op.operand_type(0).shape;
+        let order = key(op.function, op.region(0));
+        Lowering::Library(Library::Sort(program::Sort {
+            extents: [
+                shape[..self.axis].iter().product(),
+                shape[self.axis],
+                shape[self.axis + 1..].iter().product(),
+            ],
+            dtypes: op.data().operands.iter().map(|&v| op.function.ty(v).dtype).collect(),
+            stable: self.stable,
+            order: order.unwrap_or(SortOrder::Kernel(KernelId::new(0))),
+        }))
+    }
+}
+
+struct Comparator<'a> {
+    region: ScalarRegion,
+    operands: &'a [Literal],
+    arguments: Vec<u64>,
+    yields: Vec<u64>,
+}
+
+impl Comparator<'_> {
+    /// Whether the row at position `a` stands before the one at `b`.
+    fn before(&mut self, frame: &mut Frame<'_>, a: u64, b: u64) -> Result<bool, String> {
+        self.arguments.clear();
+        for operand in self.operands {
+            for position in [a, b] {
+                let parts = 0..operand.ty().dtype.parts();
+                self.arguments.extend(parts.map(|part| operand.bits(position, part)));
+            }
+        }
+        self.yields.clear();
+        self.region.run(frame, &self.arguments, &mut self.yields)?;
+        Ok(self.yields[0] != 0)
+    }
+}
+
+/// Sorts, keeping the order of equal items. The standard library's sort may panic on a comparison
+/// that is no order; here any comparison gives some permutation.
+fn merge_sort(
+    items: &mut [u64],
+    before: &mut dyn FnMut(u64, u64) -> Result<bool, String>,
+) -> Result<(), String> {
+    if items.len() < 2 {
+        return Ok(());
+    }
+    let (left, right) = items.split_at_mut(items.len() / 2);
+    merge_sort(left, before)?;
+    merge_sort(right, before)?;
+    let (mut l, mut r) = (0, 0);
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    while l < left.len() && r < right.len() {
+        if before(right[r], left[l])? {
+            merged.push(right[r]);
+            r += 1;
+        } else {
+            merged.push(left[l]);
+            l += 1;
+        }
+    }
+    merged.extend_from_slice(&left[l..]);
+    merged.extend_from_slice(&right[r..]);
+    items.copy_from_slice(&merged);
+    Ok(())
+}
