@@ -2,19 +2,26 @@
 //!
 //! Elementwise ops run their scalar body (see [`crate::ops::elementwise`]); every other op is
 //! evaluated element by element in its own file. Reductions combine in row-major order.
+//!
+//! A value is dropped after its last use, so that memory stays near what is live.
 
+mod layout;
+mod liveness;
 mod region;
 mod walk;
 
+pub use layout::{rearrange, start_index, strided};
 pub use region::ScalarRegion;
 pub use walk::{Walk, positions};
 
-use crate::error::Error;
-use crate::function::{BlockId, Function, Module, ValueId};
+use crate::error::{Error, Location};
+use crate::function::{BlockId, Function, Module, OpId, ValueId};
 use crate::literal::Literal;
-use crate::ops::OpView;
-use crate::types::{TensorType, advance};
-use rustc_hash::FxHashMap;
+use crate::ops::{Op, OpView};
+use crate::types::TensorType;
+use cranelift_entity::SecondaryMap;
+use liveness::LastUses;
+use std::rc::Rc;
 
 /// A function being interpreted: its values so far, and the module for calls.
 pub struct Frame<'a> {
@@ -22,12 +29,18 @@ pub struct Frame<'a> {
     pub module: Option<&'a Module>,
     /// The function.
     pub function: &'a Function,
-    values: FxHashMap<ValueId, Literal>,
+    values: SecondaryMap<ValueId, Option<Literal>>,
+    last_uses: SecondaryMap<BlockId, Option<Rc<LastUses>>>,
+    /// The innermost fault, whose place is more exact than that of the op that passes it on.
+    fault: Option<Error>,
     depth: u32,
 }
 
 /// Deeper calls than this are taken for endless recursion.
-const MAX_DEPTH: u32 = 200;
+const MAX_DEPTH: u32 = 100;
+
+/// Larger tensors than this are not written out.
+const MAX_BYTES: u64 = 1 << 33;
 
 /// The results of a function for arguments of its parameters' types.
 pub fn call(
@@ -35,14 +48,26 @@ pub fn call(
     function: &Function,
     arguments: &[Literal],
 ) -> Result<Vec<Literal>, Error> {
-    let mut frame = Frame { module, function, values: FxHashMap::default(), depth: 0 };
+    let mut frame = Frame::new(module, function, 0);
+    frame.check_arguments(arguments).map_err(|m| Error::new(m, &function.location))?;
     frame.run(function.body, arguments)
 }
 
-impl Frame<'_> {
-    /// The value, if it has been computed.
+impl<'a> Frame<'a> {
+    fn new(module: Option<&'a Module>, function: &'a Function, depth: u32) -> Frame<'a> {
+        Frame {
+            module,
+            function,
+            values: SecondaryMap::new(),
+            last_uses: SecondaryMap::new(),
+            fault: None,
+            depth,
+        }
+    }
+
+    /// The value, if it has been computed and is still used.
     pub fn value(&self, value: ValueId) -> Option<&Literal> {
-        self.values.get(&value)
+        self.values.get(value)?.as_ref()
     }
 
     /// The yields of a region for arguments; values of the enclosing blocks are visible.
@@ -51,17 +76,17 @@ impl Frame<'_> {
         block: BlockId,
         arguments: &[Literal],
     ) -> Result<Vec<Literal>, String> {
-        self.run(block, arguments).map_err(|error| error.message)
+        let results = self.run(block, arguments);
+        self.pass_on(results)
     }
 
-    /// The results of another function of the module.
+    /// The results, of the given types, of another function of the module.
     pub fn call(
         &mut self,
         name: &str,
         arguments: &[Literal],
         results: &[TensorType],
     ) -> Result<Vec<Literal>, String> {
-        let _ = results;
         let function = self
             .module
             .and_then(|m| m.function(name))
@@ -69,84 +94,116 @@ impl Frame<'_> {
         if self.depth == MAX_DEPTH {
             return Err(format!("call of @{name}: calls nest deeper than {MAX_DEPTH}"));
         }
-        let mut frame = Frame {
-            module: self.module,
-            function,
-            values: FxHashMap::default(),
-            depth: self.depth + 1,
-        };
-        frame.run(function.body, arguments).map_err(|error| error.message)
+        let mut frame = Frame::new(self.module, function, self.depth + 1);
+        frame.check_arguments(arguments)?;
+        let types: Vec<&TensorType> = function.results().iter().map(|&v| function.ty(v)).collect();
+        if !types.iter().copied().eq(results) {
+            return Err(format!(
+                "call of @{name}: the results are ({}), not ({})",
+                list(types),
+                list(results)
+            ));
+        }
+        let results = frame.run(function.body, arguments);
+        self.pass_on(results)
+    }
+
+    fn pass_on(&mut self, results: Result<Vec<Literal>, Error>) -> Result<Vec<Literal>, String> {
+        results.map_err(|error| {
+            let message = error.message.clone();
+            self.fault = Some(error);
+            message
+        })
+    }
+
+    fn check_arguments(&self, arguments: &[Literal]) -> Result<(), String> {
+        let function = self.function;
+        let parameters: Vec<&TensorType> =
+            function.parameters().iter().map(|&v| function.ty(v)).collect();
+        let types: Vec<&TensorType> = arguments.iter().map(Literal::ty).collect();
+        if types == parameters {
+            return Ok(());
+        }
+        let (found, expected) = (list(types), list(parameters));
+        Err(format!("call of @{}: arguments are ({found}), not ({expected})", function.name))
     }
 
     fn run(&mut self, block: BlockId, arguments: &[Literal]) -> Result<Vec<Literal>, Error> {
         let function = self.function;
         let data = &function.blocks[block];
+        let last_uses = self.last_uses(block);
         for (&value, literal) in data.arguments.iter().zip(arguments) {
-            self.values.insert(value, literal.clone());
+            self.values[value] = Some(literal.clone());
         }
-        for &id in &data.ops {
+        for (position, &id) in data.ops.iter().enumerate() {
             let op = &function.ops[id];
-            let operands: Vec<Literal> =
-                op.operands.iter().map(|v| self.values[v].clone()).collect();
-            let results = op
-                .op
-                .evaluate(self, OpView { function, id }, &operands)
-                .map_err(|message| Error::new(message, &op.location))?;
-            for (&value, literal) in op.results.iter().zip(results) {
+            for (&value, literal) in op.results.iter().zip(self.op(id)?) {
                 debug_assert_eq!(function.ty(value), literal.ty(), "{}", op.op.name());
-                self.values.insert(value, literal);
+                self.values[value] = Some(literal);
+            }
+            for &value in last_uses.after(position) {
+                self.values[value] = None;
             }
         }
-        Ok(data.yields.iter().map(|v| self.values[v].clone()).collect())
+        let at = data.ops.last().map_or(&function.location, |&id| &function.ops[id].location);
+        let yields: Result<Vec<Literal>, String> =
+            data.yields.iter().map(|&value| self.read(value)).collect();
+        let yields = yields.map_err(|message| Error::new(message, at))?;
+        for &value in last_uses.at_end() {
+            self.values[value] = None;
+        }
+        Ok(yields)
     }
-}
 
-/// A tensor of type `ty` whose element at an index is `from`'s at the index that `map` gives.
-pub fn rearrange(from: &Literal, ty: &TensorType, map: impl Fn(&[u64]) -> Vec<u64>) -> Literal {
-    if let Some(element) = from.as_splat() {
-        return Literal::splat(ty.clone(), element);
+    fn last_uses(&mut self, block: BlockId) -> Rc<LastUses> {
+        let function = self.function;
+        let known = &mut self.last_uses[block];
+        known.get_or_insert_with(|| Rc::new(LastUses::new(function, block))).clone()
     }
-    let size = ty.dtype.size() as usize;
-    let (bytes, strides) = (from.bytes(), from.ty().strides());
-    let mut out = Vec::with_capacity(ty.bytes() as usize);
-    let mut index = vec![0; ty.rank()];
-    for _ in 0..ty.len() {
-        let at: u64 = map(&index).iter().zip(&strides).map(|(i, s)| i * s).sum();
-        let at = at as usize * size;
-        out.extend_from_slice(&bytes[at..at + size]);
-        advance(&mut index, &ty.shape);
-    }
-    Literal::dense(ty.clone(), out)
-}
 
-/// A tensor of type `ty` whose element at an index is `from`'s at position `start` plus the index
-/// times `steps`; every such position is one of `from`'s.
-pub fn strided(from: &Literal, ty: &TensorType, start: i64, steps: &[i64]) -> Literal {
-    if let Some(element) = from.as_splat() {
-        return Literal::splat(ty.clone(), element);
+    fn read(&self, value: ValueId) -> Result<Literal, String> {
+        self.value(value).cloned().ok_or_else(|| format!("{value} is used before it is computed"))
     }
-    let size = ty.dtype.size() as usize;
-    let bytes = from.bytes();
-    let mut out = Vec::with_capacity(ty.bytes() as usize);
-    let mut index = vec![0; ty.rank()];
-    let mut position = start;
-    for _ in 0..ty.len() {
-        let at = position as usize * size;
-        out.extend_from_slice(&bytes[at..at + size]);
-        for axis in (0..index.len()).rev() {
-            index[axis] += 1;
-            position += steps[axis];
-            if index[axis] < ty.shape[axis] {
-                break;
-            }
-            position -= steps[axis] * index[axis] as i64;
-            index[axis] = 0;
+
+    fn op(&mut self, id: OpId) -> Result<Vec<Literal>, Error> {
+        let function = self.function;
+        let op = &function.ops[id];
+        let operands: Result<Vec<Literal>, String> =
+            op.operands.iter().map(|&value| self.read(value)).collect();
+        let results = operands.and_then(|operands| {
+            self.check_size(id, &operands)?;
+            op.op.evaluate(self, OpView { function, id }, &operands)
+        });
+        results.map_err(|message| self.located(message, &op.location))
+    }
+
+    fn located(&mut self, message: String, location: &Location) -> Error {
+        match self.fault.take() {
+            Some(fault) if fault.message == message => fault,
+            _ => Error::new(message, location),
         }
     }
-    Literal::dense(ty.clone(), out)
+
+    /// An error if a result would be too large to write out.
+    fn check_size(&self, id: OpId, operands: &[Literal]) -> Result<(), String> {
+        let op = &self.function.ops[id];
+        let splat = match op.op {
+            Op::Constant(_) => true,
+            Op::BroadcastInDim(_) | Op::Reshape(_) => operands[0].as_splat().is_some(),
+            _ => false,
+        };
+        let large = |&&value: &&ValueId| !splat && self.function.ty(value).bytes() > MAX_BYTES;
+        match op.results.iter().find(large) {
+            Some(&value) => Err(format!(
+                "{}: {} is too large to interpret",
+                op.op.name(),
+                self.function.ty(value)
+            )),
+            None => Ok(()),
+        }
+    }
 }
 
-/// The rank-0 integer `value` clamped to `[0, high]`.
-pub fn start_index(value: &Literal, high: u64) -> u64 {
-    value.wide_int(0).clamp(0, i128::from(high)) as u64
+fn list<'t>(types: impl IntoIterator<Item = &'t TensorType>) -> String {
+    types.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -200,6 +200,13 @@ macro_rules! ops {
                 if let Some(op) = Elementwise::from_name(name) {
                     return Some(Ok(Op::Elementwise(op)));
                 }
+                if name == CustomCall::NAMES[0]
+                    && let Some((name, mut inner)) = custom_call::alias(attributes)
+                    && let Some(op) = Op::from_name(name, &mut inner, signature)
+                {
+                    *attributes = inner;
+                    return Some(op);
+                }
                 $(if $op::NAMES.contains(&name) {
                     return Some($op::from_attributes(name, attributes, signature).map(Op::$op));
                 })*
@@ -247,6 +254,28 @@ macro_rules! ops {
     };
 }
 
+impl Op {
+    /// The function of the module that it calls.
+    pub fn callee(&self) -> Option<&str> {
+        match self {
+            Op::Call(call) => Some(&call.callee),
+            Op::Composite(composite) => Some(&composite.decomposition),
+            _ => None,
+        }
+    }
+
+    /// Its name with what makes it unsupported, if it can be read but neither evaluated nor
+    /// compiled.
+    pub fn unsupported(&self) -> Option<String> {
+        match self {
+            Op::CustomCall(call) if !call.is_identity() => {
+                Some(format!("{} @{}", self.name(), call.target))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl From<Elementwise> for Op {
     fn from(op: Elementwise) -> Op {
         Op::Elementwise(op)
@@ -256,21 +285,28 @@ impl From<Elementwise> for Op {
 // The structured ops, in alphabetical order.
 ops! {
     bitcast_convert::BitcastConvert,
+    broadcast::Broadcast,
     broadcast_in_dim::BroadcastInDim,
     call::Call,
     case::Case,
     check::Check,
     clamp::Clamp,
     compare::Compare,
+    composite::Composite,
     concatenate::Concatenate,
     constant::Constant,
+    constant_like::ConstantLike,
     convert::Convert,
+    custom_call::CustomCall,
     dot_general::DotGeneral,
     dynamic_slice::DynamicSlice,
     dynamic_update_slice::DynamicUpdateSlice,
     gather::Gather,
+    get_dimension_size::GetDimensionSize,
     if_else::If,
     iota::Iota,
+    map::Map,
+    optimization_barrier::OptimizationBarrier,
     pad::Pad,
     reduce::Reduce,
     reduce_precision::ReducePrecision,

@@ -1,0 +1,57 @@
+//! `stablehlo.broadcast`: new axes before the operand's, over which it is repeated.
+
+use super::{OpView, Signature, StructuredOp, signed, unsigned};
+use crate::attribute::Attributes;
+use crate::interpret::{self, Frame};
+use crate::literal::Literal;
+use crate::lower::{ElementCost, Lowering};
+use crate::types::TensorType;
+
+/// A broadcast.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Broadcast {
+    /// Extents of the new axes.
+    pub sizes: Vec<u64>,
+}
+
+impl StructuredOp for Broadcast {
+    const NAMES: &'static [&'static str] = &["stablehlo.broadcast"];
+
+    fn from_attributes(
+        _name: &str,
+        attributes: &mut Attributes,
+        _signature: &Signature,
+    ) -> Result<Self, String> {
+        let sizes = attributes.need_ints("broadcast_sizes")?;
+        Ok(Broadcast { sizes: unsigned(&sizes, "broadcast: broadcast_sizes")? })
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes::new().with_ints("broadcast_sizes", &signed(&self.sizes))
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        signature.expect("broadcast", 1, 0)?;
+        let operand = &signature.operands[0];
+        let shape = [&self.sizes[..], &operand.shape[..]].concat();
+        Ok(vec![TensorType::checked("broadcast", shape, operand.dtype)?])
+    }
+
+    fn evaluate(
+        &self,
+        _frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        let mut steps = vec![0; self.sizes.len()];
+        steps.extend(op.operand_type(0).strides().iter().map(|&stride| stride as i64));
+        Ok(vec![interpret::strided(&operands[0], op.result_type(0), 0, &steps)])
+    }
+
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
+        Lowering::Elements {
+            cost: ElementCost::Free,
+            element: Box::new(move |e, _, index| e.read(op.operand(0), &index[self.sizes.len()..])),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `stablehlo.get_dimension_size`: the extent of an axis.
+
+use super::{OpView, Signature, StructuredOp};
+use crate::attribute::{Attributes, axes};
+use crate::interpret::Frame;
+use crate::literal::Literal;
+use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::types::TensorType;
+use jaxrs_kernel::builder::Build;
+use jaxrs_kernel::{DType, RegType};
+
+/// The extent of an axis, an `i32`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GetDimensionSize {
+    /// The axis.
+    pub axis: usize,
+}
+
+impl StructuredOp for GetDimensionSize {
+    const NAMES: &'static [&'static str] = &["stablehlo.get_dimension_size"];
+
+    fn from_attributes(
+        _name: &str,
+        attributes: &mut Attributes,
+        signature: &Signature,
+    ) -> Result<Self, String> {
+        let rank = signature.operands.first().map_or(0, TensorType::rank);
+        let axis = attributes.need_int("dimension")?;
+        Ok(GetDimensionSize { axis: axes(&[axis], rank, "get_dimension_size: dimension")?[0] })
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes::new().with_int("dimension", self.axis as i64)
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        signature.expect("get_dimension_size", 1, 0)?;
+        let operand = &signature.operands[0];
+        match operand.shape.get(self.axis) {
+            Some(&extent) if i32::try_from(extent).is_ok() => {
+                Ok(vec![TensorType::scalar(DType::I32)])
+            }
+            Some(extent) => Err(format!("get_dimension_size: {extent} does not fit into an i32")),
+            None => {
+                Err(format!("get_dimension_size: axis {} is out of range for {operand}", self.axis))
+            }
+        }
+    }
+
+    fn evaluate(
+        &self,
+        _frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        _operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        Ok(vec![Literal::scalar(DType::I32, &[op.operand_type(0).shape[self.axis]])])
+    }
+
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
+        Lowering::Elements {
+            cost: ElementCost::Free,
+            element: Box::new(move |e, _, _| {
+                let extent = op.operand_type(0).shape[self.axis] as i64;
+                Scalar::Real(e.builder().int(RegType::I32, extent))
+            }),
+        }
+    }
+}
