@@ -23,7 +23,7 @@ mod program;
 impl Display for Kernel {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "kernel {}(", self.name)?;
-        for (id, param) in self.params.iter() {
+        for (id, param) in &self.params {
             let comma = if id.as_u32() == 0 { "" } else { ", " };
             let access = match param.access {
                 Access::Read => "read",

@@ -56,7 +56,7 @@ fn ensure(holds: bool, message: impl FnOnce() -> String) -> Checked {
 
 impl<'a> Checker<'a> {
     fn params(&self) -> Checked {
-        for (id, param) in self.kernel.params.iter() {
+        for (id, param) in &self.kernel.params {
             ensure(!param.dtype.is_complex(), || format!("{id} is complex"))?;
         }
         Ok(())

@@ -19,7 +19,7 @@ impl Display for Program {
             let value = typed(self, parameter.value);
             writeln!(f, "  {value} = parameter {number}{donation}")?;
         }
-        for (id, value) in self.values.iter() {
+        for (id, value) in &self.values {
             match value.storage {
                 Storage::Constant(constant) => {
                     let bytes = self.constants[constant].len();
@@ -35,7 +35,7 @@ impl Display for Program {
         steps(f, self, &self.body, 1)?;
         writeln!(f, "  return {}", names(self, &self.results))?;
         writeln!(f, "}}")?;
-        for (id, kernel) in self.kernels.iter() {
+        for (id, kernel) in &self.kernels {
             write!(f, "\n{id}: {kernel}")?;
         }
         Ok(())
