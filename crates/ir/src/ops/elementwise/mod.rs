@@ -1,0 +1,286 @@
+//! The elementwise ops: one row each.
+//!
+//! A row gives the name, the types it takes, and the body: the op on one element, as kernel
+//! instructions. The interpreter evaluates that body, and every back end compiles it, so that both
+//! give the same bits. How exact the bodies are is tested apart, in `tests/accuracy.rs`.
+//!
+//! A body is straight-line: it has no loops, no loads and no branches, so that it can stand in a
+//! vector loop. `bf16` and `f16` elements are `f32` registers; the body computes in `f32`, and the
+//! result is rounded once unless the row says that it is [`Row::exact`]. Complex functions of
+//! `complex<f32>` are computed in `f64` and rounded once.
+
+mod arithmetic;
+mod bits;
+mod complex;
+mod evaluate;
+mod math;
+mod parts;
+
+use super::{OpView, Signature};
+use crate::literal::Literal;
+use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::types::TensorType;
+use ElementCost::{Cheap, Expensive, Free};
+pub use evaluate::{over_elements, single};
+use jaxrs_kernel::builder::Build;
+use jaxrs_kernel::dtype::Class;
+use jaxrs_kernel::{DType, Kernel, KernelBuilder, UnaryOp};
+use math::real;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+/// An elementwise op: a row of [`TABLE`].
+#[derive(Clone, Copy)]
+pub struct Elementwise(&'static Row);
+
+/// The op on one element of the operands' type.
+pub type Body = fn(&mut KernelBuilder, DType, &[Scalar]) -> Scalar;
+
+/// What a row says.
+pub struct Row {
+    /// StableHLO's name.
+    pub name: &'static str,
+    /// Operands.
+    pub arity: usize,
+    /// Whether it takes the element type; all operands have one type.
+    pub accepts: fn(DType) -> bool,
+    /// The result's element type for the operands'.
+    pub result: fn(DType) -> DType,
+    /// What an element costs.
+    pub cost: ElementCost,
+    /// Whether the body's result for 16-bit floats is one without rounding.
+    pub exact: bool,
+    /// The op on one element, before rounding to a 16-bit float.
+    pub body: Body,
+}
+
+/// Every elementwise op.
+pub static TABLE: &[Row] = &[
+    // Arithmetic.
+    row("stablehlo.add", 2, any, Cheap, |b, d, x| arithmetic::add(b, d, x[0], x[1])),
+    row("stablehlo.subtract", 2, number, Cheap, |b, _, x| arithmetic::subtract(b, x[0], x[1])),
+    row("stablehlo.multiply", 2, any, Cheap, |b, d, x| arithmetic::multiply(b, d, x[0], x[1])),
+    row("stablehlo.divide", 2, number, Expensive, |b, d, x| arithmetic::divide(b, d, x[0], x[1])),
+    row("stablehlo.remainder", 2, int_or_float, Expensive, arithmetic::remainder),
+    row("stablehlo.maximum", 2, any, Cheap, arithmetic::maximum).exact(),
+    row("stablehlo.minimum", 2, any, Cheap, arithmetic::minimum).exact(),
+    row("stablehlo.negate", 1, number, Cheap, |b, _, x| arithmetic::negate(b, x[0])).exact(),
+    row("stablehlo.abs", 1, signed, Cheap, arithmetic::abs).gives(DType::part).exact(),
+    row("stablehlo.sign", 1, signed, Cheap, arithmetic::sign).exact(),
+    row("chlo.square", 1, number, Cheap, |b, d, x| arithmetic::multiply(b, d, x[0], x[0])),
+    // Rounding.
+    row("stablehlo.floor", 1, float, Cheap, |b, _, x| parts::unary(b, UnaryOp::Floor, x)).exact(),
+    row("stablehlo.ceil", 1, float, Cheap, |b, _, x| parts::unary(b, UnaryOp::Ceil, x)).exact(),
+    row("stablehlo.round_nearest_even", 1, float, Cheap, |b, _, x| {
+        parts::unary(b, UnaryOp::Nearest, x)
+    })
+    .exact(),
+    row("stablehlo.round_nearest_afz", 1, float, Cheap, |b, _, x| real(b, x, parts::round_away))
+        .exact(),
+    // Bits.
+    row("stablehlo.and", 2, bits, Cheap, bits::and),
+    row("stablehlo.or", 2, bits, Cheap, bits::or),
+    row("stablehlo.xor", 2, bits, Cheap, bits::xor),
+    row("stablehlo.not", 1, bits, Cheap, |b, _, x| parts::unary(b, UnaryOp::Not, x)),
+    row("stablehlo.shift_left", 2, int, Cheap, bits::shift_left),
+    row("stablehlo.shift_right_arithmetic", 2, int, Cheap, bits::shift_right_arithmetic),
+    row("stablehlo.shift_right_logical", 2, int, Cheap, bits::shift_right_logical),
+    row("stablehlo.popcnt", 1, int, Cheap, |b, _, x| parts::unary(b, UnaryOp::Popcnt, x)),
+    row("stablehlo.count_leading_zeros", 1, int, Cheap, |b, _, x| parts::unary(b, UnaryOp::Clz, x)),
+    row("chlo.mulhi", 2, int, Expensive, bits::multiply_high),
+    // Parts of numbers and tests of them.
+    row("stablehlo.real", 1, inexact, Free, |_, _, x| parts::re(x[0])).gives(DType::part).exact(),
+    row("stablehlo.imag", 1, inexact, Free, |b, _, x| parts::im(b, x[0]))
+        .gives(DType::part)
+        .exact(),
+    row("stablehlo.complex", 2, pair, Free, |_, _, x| Scalar::Complex(x[0].real(), x[1].real()))
+        .gives(parts::complex_of),
+    row("chlo.conj", 1, inexact, Cheap, |b, _, x| parts::conj(b, x[0])).exact(),
+    row("stablehlo.is_finite", 1, float, Cheap, |b, _, x| real(b, x, parts::is_finite))
+        .gives(truth),
+    row("chlo.is_inf", 1, float, Cheap, |b, _, x| real(b, x, parts::is_inf)).gives(truth),
+    row("chlo.is_pos_inf", 1, float, Cheap, |b, _, x| real(b, x, parts::is_pos_inf)).gives(truth),
+    row("chlo.is_neg_inf", 1, float, Cheap, |b, _, x| real(b, x, parts::is_neg_inf)).gives(truth),
+    row("chlo.next_after", 2, float, Cheap, parts::next_after).exact(),
+    // Roots.
+    row("stablehlo.sqrt", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, |m, x| m.sqrt(x), complex::sqrt)
+    }),
+];
+
+/// Other names of rows; `chlo.broadcast_add` and its like are taken as well, where operands have
+/// equal shapes.
+static ALIASES: &[(&str, &str)] = &[("chlo.tan", "stablehlo.tan")];
+
+const fn row(
+    name: &'static str,
+    arity: usize,
+    accepts: fn(DType) -> bool,
+    cost: ElementCost,
+    body: Body,
+) -> Row {
+    Row { name, arity, accepts, result: |dtype| dtype, cost, exact: false, body }
+}
+
+impl Row {
+    const fn exact(mut self) -> Row {
+        self.exact = true;
+        self
+    }
+
+    const fn gives(mut self, result: fn(DType) -> DType) -> Row {
+        self.result = result;
+        self
+    }
+
+    /// The op on one element of type `dtype`.
+    pub fn element(&self, b: &mut KernelBuilder, dtype: DType, x: &[Scalar]) -> Scalar {
+        let value = (self.body)(b, dtype, x);
+        match (self.result)(dtype) {
+            DType::BF16 if !self.exact => Scalar::Real(b.unary(UnaryOp::RoundBf16, value.real())),
+            DType::F16 if !self.exact => Scalar::Real(b.unary(UnaryOp::RoundF16, value.real())),
+            _ => value,
+        }
+    }
+}
+
+fn any(_: DType) -> bool {
+    true
+}
+
+fn number(dtype: DType) -> bool {
+    dtype != DType::I1
+}
+
+fn int(dtype: DType) -> bool {
+    dtype.is_int()
+}
+
+fn bits(dtype: DType) -> bool {
+    dtype == DType::I1 || dtype.is_int()
+}
+
+fn float(dtype: DType) -> bool {
+    dtype.is_float()
+}
+
+fn int_or_float(dtype: DType) -> bool {
+    dtype.is_int() || dtype.is_float()
+}
+
+fn inexact(dtype: DType) -> bool {
+    dtype.is_float() || dtype.is_complex()
+}
+
+fn signed(dtype: DType) -> bool {
+    dtype.class() == Class::Signed || inexact(dtype)
+}
+
+fn pair(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64)
+}
+
+fn truth(_: DType) -> DType {
+    DType::I1
+}
+
+/// The bodies built so far, for [`Elementwise::evaluate`].
+static KERNELS: LazyLock<Mutex<FxHashMap<(&str, DType), Arc<Kernel>>>> =
+    LazyLock::new(Mutex::default);
+
+impl Elementwise {
+    /// The row with this name.
+    pub fn from_name(name: &str) -> Option<Elementwise> {
+        let find = |name: &str| TABLE.iter().find(|row| row.name == name).map(Elementwise);
+        if let Some(op) = find(name) {
+            return Some(op);
+        }
+        if let Some(plain) = name.strip_prefix("chlo.broadcast_") {
+            return find(&format!("stablehlo.{plain}")).or_else(|| find(&format!("chlo.{plain}")));
+        }
+        ALIASES.iter().find(|alias| alias.0 == name).and_then(|alias| find(alias.1))
+    }
+
+    /// StableHLO's name.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// The row.
+    pub fn row(self) -> &'static Row {
+        self.0
+    }
+
+    /// The result type, or what is wrong with the operands.
+    pub fn infer(self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        let row = self.0;
+        signature.expect(row.name, row.arity, 0)?;
+        let first = &signature.operands[0];
+        for (position, ty) in signature.operands.iter().enumerate() {
+            if ty != first {
+                return Err(format!(
+                    "{}: operand types differ: operand 0 is {first}, operand {position} is {ty}",
+                    row.name
+                ));
+            }
+        }
+        if !(row.accepts)(first.dtype) {
+            let taken: Vec<&str> =
+                DType::ALL.into_iter().filter(|&d| (row.accepts)(d)).map(DType::name).collect();
+            return Err(format!(
+                "{}: element type {} is not taken, only {}",
+                row.name,
+                first.dtype,
+                taken.join(", ")
+            ));
+        }
+        TensorType::checked(row.name, first.shape.clone(), (row.result)(first.dtype))
+            .map(|ty| vec![ty])
+    }
+
+    /// The body for an element type as a kernel of one element, for the interpreter and tests.
+    pub fn kernel(self, dtype: DType) -> Arc<Kernel> {
+        let row = self.0;
+        let mut kernels = KERNELS.lock().expect("no body panics while it is built");
+        let kernel = kernels.entry((row.name, dtype)).or_insert_with(|| {
+            let operands = vec![dtype; row.arity];
+            let result = (row.result)(dtype);
+            Arc::new(single(row.name, &operands, result, |b, x| row.element(b, dtype, x)))
+        });
+        kernel.clone()
+    }
+
+    /// The result for operands.
+    pub fn evaluate(self, operands: &[Literal]) -> Result<Vec<Literal>, String> {
+        let ty = operands[0].ty();
+        let result = ty.with_dtype((self.0.result)(ty.dtype));
+        Ok(vec![over_elements(&self.kernel(ty.dtype), operands, result)])
+    }
+
+    /// The body at the index of the result's element.
+    pub fn lower<'a>(self, op: OpView<'a>) -> Lowering<'a> {
+        let row = self.0;
+        Lowering::Elements {
+            cost: row.cost,
+            element: Box::new(move |e, _, index| {
+                let operands: Vec<Scalar> =
+                    op.data().operands.iter().map(|&v| e.read(v, index)).collect();
+                row.element(e.builder(), op.operand_type(0).dtype, &operands)
+            }),
+        }
+    }
+}
+
+impl PartialEq for Elementwise {
+    fn eq(&self, other: &Elementwise) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Elementwise {}
+
+impl std::fmt::Debug for Elementwise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
