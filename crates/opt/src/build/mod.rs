@@ -10,7 +10,7 @@ use crate::passes::region;
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use jaxrs_ir::lower::Lowering;
-use jaxrs_ir::{BlockId, Error, Function, Location, Module, OpId, ops};
+use jaxrs_ir::{BlockId, Error, Function, Location, Module, Op, OpId, ops};
 use jaxrs_kernel::program::{
     Branch, Case, ConstantId, Library, OriginId, Program, Scratch, Sharing, SortOrder, Step,
     StepId, StepKind, Storage, ValueId, While,
@@ -125,7 +125,7 @@ impl<'a> Builder<'a> {
     fn control(&mut self, op: OpId) -> Step {
         let data = &self.function.ops[op];
         let operands: Vec<ValueId> = data.operands.iter().map(|&v| self.value(v)).collect();
-        let kind = if data.op.name() == "stablehlo.while" {
+        let kind = if matches!(data.op, Op::While(_)) {
             self.while_loop(op)
         } else {
             self.case(&data.regions)

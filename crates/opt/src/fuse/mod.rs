@@ -1,9 +1,13 @@
 //! Decides which values are memory and which ops are computed together.
 
+mod cost;
+mod decide;
+mod maps;
+mod units;
+
 use crate::FusionMode;
-use crate::passes::region;
 use cranelift_entity::SecondaryMap;
-use jaxrs_ir::lower::{ElementCost, Lowering};
+use jaxrs_ir::lower::Lowering;
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueDef, ValueId, ops};
 use rustc_hash::FxHashMap;
 
@@ -49,46 +53,7 @@ pub struct Form {
 
 /// The units and forms for a function.
 pub fn run(function: &Function, mode: FusionMode) -> Fused {
-    let _ = mode;
-    let mut fused = Fused::default();
-    unfused_block(function, function.body, &mut fused);
-    fused
-}
-
-fn unfused_block(function: &Function, block: BlockId, fused: &mut Fused) {
-    let data = &function.blocks[block];
-    for &argument in &data.arguments {
-        fused.forms[argument] = Form { stored: true, inline: false };
-    }
-    let mut units = Vec::new();
-    for &op in &data.ops {
-        let data = &function.ops[op];
-        match ops::lower(function, op) {
-            Lowering::View => {}
-            Lowering::Elements { cost, .. } => {
-                let symbolic = data.operands.is_empty() && cost == ElementCost::Free;
-                for &result in &data.results {
-                    fused.forms[result] = Form { stored: true, inline: symbolic };
-                    if !function.ty(result).is_empty() && !is_constant_storage(function, result) {
-                        let shape = function.ty(result).shape.clone();
-                        units.push(Unit::Kernel(Group { shape, roots: vec![result] }));
-                    }
-                }
-            }
-            Lowering::Loops { .. } | Lowering::Library(_) | Lowering::Control => {
-                for &result in &data.results {
-                    fused.forms[result] = Form { stored: true, inline: false };
-                }
-                if region::is_control(function, op) {
-                    for &region in &data.regions {
-                        unfused_block(function, region, fused);
-                    }
-                }
-                units.push(Unit::Op(op));
-            }
-        }
-    }
-    fused.units.insert(block, units);
+    decide::run(function, mode)
 }
 
 /// Whether the value, where it must be memory, is a constant of the program.

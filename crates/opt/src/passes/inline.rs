@@ -1,7 +1,7 @@
 //! Makes one flat function of a module's entry: every call is replaced by its callee's ops.
 
 use super::copy::Copied;
-use jaxrs_ir::{Attribute, BlockId, Error, Function, Location, Module, Op, OpId};
+use jaxrs_ir::{BlockId, Error, Function, Location, Module, Op, OpId};
 
 /// More ops and calls than this while inlining, and the program is refused: calls in a tree double.
 const MAX_OPS: usize = 4_000_000;
@@ -23,17 +23,6 @@ pub fn run(module: &Module) -> Result<Function, Vec<Error>> {
     let mut inliner = Inliner { module, to, stack: vec![entry.name.clone()], ops: 0 };
     inliner.block(entry, entry.body, &mut copied, body).map_err(|error| vec![error])?;
     Ok(inliner.to)
-}
-
-/// The function that an op calls.
-fn callee(op: &Op) -> Option<String> {
-    if op.name() != "func.call" {
-        return None;
-    }
-    match op.attributes().get("callee") {
-        Some(Attribute::Symbol(name)) => Some(name.clone()),
-        _ => None,
-    }
 }
 
 struct Inliner<'a> {
@@ -71,8 +60,8 @@ impl Inliner<'_> {
             let message = format!("the program has more than {MAX_OPS} ops with its calls inlined");
             return Err(Error::new(message, &data.location));
         }
-        if let Some(name) = callee(&data.op) {
-            return self.call(from, op, &name, copied, at);
+        if let Op::Call(call) = &data.op {
+            return self.call(from, op, &call.callee, copied, at);
         }
         let mut regions = Vec::new();
         for &region in &data.regions {

@@ -1,15 +1,12 @@
 //! What regions are to the passes.
 
-use jaxrs_ir::{BlockId, Function, OpId, ValueId};
+use jaxrs_ir::{BlockId, Function, Op, OpId, ValueId};
 use rustc_hash::FxHashSet;
 
 /// Whether the op's regions are control flow, whose ops work on tensors of any shape and are
 /// steps of their own; the regions of other ops combine single elements.
 pub fn is_control(function: &Function, op: OpId) -> bool {
-    matches!(
-        function.ops[op].op.name(),
-        "stablehlo.while" | "stablehlo.case" | "stablehlo.if" | "stablehlo.scan"
-    )
+    matches!(function.ops[op].op, Op::While(_) | Op::Case(_) | Op::If(_))
 }
 
 /// The values of enclosing blocks that an op's regions use, in the order of their first use.

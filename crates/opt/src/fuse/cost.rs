@@ -1,0 +1,99 @@
+//! Estimates of what computing an element costs, in units of one cheap instruction.
+
+use super::constant;
+use crate::passes::region;
+use cranelift_entity::SecondaryMap;
+use jaxrs_ir::lower::{ElementCost, Lowering};
+use jaxrs_ir::{BlockId, Function, OpId, ValueId, ops};
+
+/// Reading or writing 4 bytes of memory.
+pub const MEMORY: f64 = 3.0;
+/// Starting one more kernel.
+pub const STEP: f64 = 2000.0;
+/// A division or a transcendental function.
+pub const EXPENSIVE: f64 = 20.0;
+/// Reductions longer than this are not computed again.
+const SHORT_LOOP: u64 = 16;
+
+/// What computing an element of each value costs, its operands' elements included down to values
+/// that are likely to be memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Estimate {
+    /// Instructions, loads included.
+    pub work: f64,
+    /// Made of constants and counters alone, in few instructions: computed wherever it is needed,
+    /// inside control flow, too.
+    pub symbolic: bool,
+    /// Likely to be memory.
+    pub memory: bool,
+}
+
+/// Units of an element of this type moved to or from memory.
+pub fn traffic(f: &Function, value: ValueId) -> f64 {
+    MEMORY * f.ty(value).dtype.size() as f64 / 4.0
+}
+
+/// The estimates of all values.
+pub fn estimates(f: &Function) -> SecondaryMap<ValueId, Estimate> {
+    let mut all = SecondaryMap::new();
+    block(f, f.body, &mut all);
+    all
+}
+
+fn block(f: &Function, id: BlockId, all: &mut SecondaryMap<ValueId, Estimate>) {
+    for &argument in &f.blocks[id].arguments {
+        all[argument] = Estimate { work: 0.0, symbolic: false, memory: true };
+    }
+    for &op in &f.blocks[id].ops {
+        if region::is_control(f, op) {
+            f.ops[op].regions.iter().for_each(|&region| block(f, region, all));
+        }
+        let estimate = estimate(f, op, all);
+        for &result in &f.ops[op].results {
+            all[result] = estimate;
+        }
+    }
+}
+
+fn estimate(f: &Function, op: OpId, all: &SecondaryMap<ValueId, Estimate>) -> Estimate {
+    let data = &f.ops[op];
+    let (own, times) = match ops::lower(f, op) {
+        Lowering::Elements { cost: ElementCost::Free, .. } => (0.5, 1.0),
+        Lowering::Elements { cost: ElementCost::Cheap, .. } => (1.0, 1.0),
+        Lowering::Elements { cost: ElementCost::Expensive, .. } => (EXPENSIVE, 1.0),
+        Lowering::Elements { cost: ElementCost::Loop(n), .. } => (n as f64, n as f64),
+        Lowering::View => (0.0, 1.0),
+        Lowering::Loops { .. } | Lowering::Library(_) | Lowering::Control => {
+            return Estimate { work: 0.0, symbolic: false, memory: true };
+        }
+    };
+    if let Some(&result) = data.results.first()
+        && let Some(literal) = constant(f, result)
+    {
+        let symbolic = literal.as_splat().is_some();
+        return Estimate { work: 0.0, symbolic, memory: !symbolic };
+    }
+    let mut work = own;
+    let mut symbolic = data.regions.is_empty();
+    for &operand in &data.operands {
+        let inner = all[operand];
+        symbolic &= inner.symbolic;
+        // A rank-0 operand is read once for the whole kernel.
+        if f.ty(operand).rank() > 0 {
+            work += times * if inner.memory { traffic(f, operand) } else { inner.work };
+        }
+    }
+    let memory = times > SHORT_LOOP as f64;
+    Estimate { work: work.min(1e12), symbolic: symbolic && work <= 8.0, memory }
+}
+
+/// About how many instructions the op's body has.
+pub fn instructions(f: &Function, op: OpId) -> u32 {
+    match ops::lower(f, op) {
+        Lowering::Elements { cost: ElementCost::Free, .. } | Lowering::View => 1,
+        Lowering::Elements { cost: ElementCost::Cheap, .. } => 3,
+        Lowering::Elements { cost: ElementCost::Expensive, .. } => 30,
+        Lowering::Elements { cost: ElementCost::Loop(_), .. } => 10,
+        Lowering::Loops { .. } | Lowering::Library(_) | Lowering::Control => 0,
+    }
+}

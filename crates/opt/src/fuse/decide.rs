@@ -1,0 +1,464 @@
+//! The decision for each op, from the last to the first: computed inside its readers' kernels, a
+//! root of one of them, or a kernel of its own.
+
+use super::cost::{self, Estimate, STEP};
+use super::maps::{IDENTITY, Site, Sites, operand_site};
+use super::units::{Kind, Units};
+use super::{Form, Fused, Group, Unit, constant, is_constant_storage};
+use crate::FusionMode;
+use crate::passes::region;
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use jaxrs_ir::lower::{ElementCost, Lowering};
+use jaxrs_ir::{BlockId, Function, Op, OpId, ValueDef, ValueId, ops};
+
+/// Rough instructions of a kernel beyond which nothing more is added.
+const MAX_SIZE: u32 = 4000;
+/// Values that one kernel stores at most.
+const MAX_ROOTS: usize = 8;
+/// Ops between a kernel's root and what it inlines at other indices than its own.
+const MAX_DEPTH: u32 = 120;
+/// Ways to read one value in one kernel, beyond which it becomes memory.
+const MAX_MAPS: u32 = 4;
+/// What one more instruction of code costs, in units of running it once.
+const CODE: f64 = 30.0;
+/// Kernels further apart than so many ops are not merged for a common operand: what they store
+/// would be live too long.
+const NEAR: u32 = 24;
+
+/// Decides for a whole function.
+pub struct Decider<'a> {
+    f: &'a Function,
+    mode: FusionMode,
+    estimates: SecondaryMap<ValueId, Estimate>,
+    /// The block of each op.
+    home: SecondaryMap<OpId, PackedOption<BlockId>>,
+    sites: SecondaryMap<ValueId, Sites>,
+    /// Whether something needs the value in memory.
+    needed: SecondaryMap<ValueId, bool>,
+    /// The units that need it in memory.
+    readers: SecondaryMap<ValueId, Vec<u32>>,
+    fused: Fused,
+}
+
+struct At {
+    block: BlockId,
+    units: Units,
+    position: u32,
+}
+
+/// The units and forms of a function.
+pub fn run(f: &Function, mode: FusionMode) -> Fused {
+    let mut decider = Decider {
+        f,
+        mode,
+        estimates: cost::estimates(f),
+        home: SecondaryMap::new(),
+        sites: SecondaryMap::new(),
+        needed: SecondaryMap::new(),
+        readers: SecondaryMap::new(),
+        fused: Fused::default(),
+    };
+    decider.block(f.body);
+    decider.fused
+}
+
+impl Decider<'_> {
+    fn block(&mut self, block: BlockId) {
+        let f = self.f;
+        let data = &f.blocks[block];
+        for &argument in &data.arguments {
+            self.fused.forms[argument] = Form { stored: true, inline: false };
+        }
+        for &op in &data.ops {
+            self.home[op] = block.into();
+        }
+        for &value in &data.yields {
+            self.needed[value] = true;
+        }
+        let mut at = At { block, units: Units::default(), position: data.ops.len() as u32 };
+        for &op in data.ops.iter().rev() {
+            at.position -= 1;
+            self.op(op, &mut at);
+        }
+        for &argument in &data.arguments {
+            self.merge_siblings(argument, &mut at);
+        }
+        self.merge_scalars(&mut at);
+        let units = at.units.ordered().into_iter().map(|unit| {
+            let data = at.units.get(unit);
+            match &data.kind {
+                Kind::Op(op) => Unit::Op(*op),
+                Kind::Kernel(shape) => {
+                    let mut roots = data.roots.clone();
+                    roots.sort_unstable();
+                    Unit::Kernel(Group { shape: shape.clone(), roots })
+                }
+            }
+        });
+        self.fused.units.insert(block, units.collect());
+    }
+
+    fn op(&mut self, op: OpId, at: &mut At) {
+        let f = self.f;
+        let data = &f.ops[op];
+        let live = |&v: &ValueId| self.needed[v] || !self.sites[v].0.is_empty();
+        let effect = data.results.is_empty();
+        if !effect && (!data.results.iter().any(live) || all_empty(f, op)) {
+            for &result in &data.results {
+                self.fused.forms[result].stored = true;
+            }
+            return;
+        }
+        match ops::lower(f, op) {
+            Lowering::View => self.view(op, at),
+            Lowering::Elements { cost, .. } => self.elements(op, cost, at),
+            Lowering::Loops { updates, .. } => {
+                let unit = self.op_unit(op, at);
+                for (number, &operand) in data.operands.iter().enumerate() {
+                    if updates.iter().any(|&(_, o)| o as usize == number) {
+                        self.need(operand, unit);
+                    } else {
+                        let mut site = Site::opaque(unit, op, number, f.ty(operand));
+                        site.share = reads_of_loops(f, op);
+                        self.read(operand, site, at);
+                    }
+                }
+                self.read_captures(op, unit, at);
+            }
+            Lowering::Library(_) => {
+                let unit = self.op_unit(op, at);
+                data.operands.iter().for_each(|&v| self.need(v, unit));
+            }
+            Lowering::Control => {
+                let unit = self.op_unit(op, at);
+                data.operands.iter().for_each(|&v| self.need(v, unit));
+                if region::is_control(f, op) {
+                    data.regions.iter().for_each(|&region| self.block(region));
+                }
+                for captured in region::captures(f, op) {
+                    if !self.estimates[captured].symbolic {
+                        self.need(captured, unit);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The operand's memory is needed if the view's is, and it is read where the view is read.
+    fn view(&mut self, op: OpId, at: &mut At) {
+        let f = self.f;
+        let data = &f.ops[op];
+        for (number, (&operand, &result)) in data.operands.iter().zip(&data.results).enumerate() {
+            if self.needed[result] {
+                self.needed[operand] = true;
+                let readers = std::mem::take(&mut self.readers[result]);
+                self.readers[operand].extend(readers);
+            }
+            let same = f.ty(operand).shape == f.ty(result).shape;
+            for site in std::mem::take(&mut self.sites[result].0) {
+                let inner = if same { site } else { operand_site(f, op, number, &site) };
+                self.read(operand, inner, at);
+            }
+        }
+    }
+
+    fn op_unit(&mut self, op: OpId, at: &mut At) -> u32 {
+        let unit = at.units.push(Kind::Op(op), at.position);
+        for &result in &self.f.ops[op].results {
+            self.store(result, unit, at);
+        }
+        unit
+    }
+
+    /// The value is memory that the unit writes and all its readers but the unit load.
+    fn store(&mut self, value: ValueId, unit: u32, at: &mut At) {
+        self.fused.forms[value] = Form { stored: true, inline: false };
+        self.merge_siblings(value, at);
+        let sites = std::mem::take(&mut self.sites[value].0);
+        let readers = std::mem::take(&mut self.readers[value]);
+        for reader in readers.into_iter().chain(sites.iter().map(|s| s.unit)) {
+            at.units.edge(unit, reader);
+        }
+        at.units.get_mut(unit).roots.push(value);
+    }
+
+    /// Something needs the value in memory.
+    fn need(&mut self, value: ValueId, reader: u32) {
+        self.needed[value] = true;
+        self.readers[value].push(reader);
+    }
+
+    /// A kernel reads the value. Values of outer blocks are memory or symbolic, whoever reads.
+    fn read(&mut self, value: ValueId, site: Site, at: &At) {
+        let home = match self.f.values[value].def {
+            ValueDef::Argument(block, _) => block,
+            ValueDef::Result(op, _) => match self.home[op].expand() {
+                Some(block) => block,
+                None => return,
+            },
+        };
+        if home == at.block && !self.estimates[value].symbolic {
+            self.sites[value].add(site);
+        }
+    }
+
+    fn read_captures(&mut self, op: OpId, unit: u32, at: &At) {
+        if self.f.ops[op].regions.is_empty() {
+            return;
+        }
+        for value in region::captures(self.f, op) {
+            let site = Site::opaque(unit, op, usize::MAX, self.f.ty(value));
+            self.read(value, site, at);
+        }
+    }
+
+    fn elements(&mut self, op: OpId, cost: ElementCost, at: &mut At) {
+        let f = self.f;
+        let results = &f.ops[op].results;
+        let value = results[0];
+        if self.estimates[value].symbolic {
+            return self.symbolic(value, at);
+        }
+        if constant(f, value).is_some() {
+            self.fused.forms[value] = Form { stored: true, inline: false };
+            return;
+        }
+        if let [_, _, ..] = results[..] {
+            let unit = self.new_kernel(&f.ty(value).shape, at);
+            for &result in results {
+                if self.needed[result] || !self.sites[result].0.is_empty() {
+                    self.store(result, unit, at);
+                }
+            }
+            let root = Site::root(unit, &f.ty(value).shape);
+            return self.inline(op, &[root], at);
+        }
+        self.normalize(value, at);
+        if !self.needed[value] && self.mode == FusionMode::On && self.worth_inlining(op, cost, at) {
+            self.fused.forms[value] = Form { stored: false, inline: true };
+            let sites = std::mem::take(&mut self.sites[value].0);
+            return self.inline(op, &sites, at);
+        }
+        let shape = &f.ty(value).shape;
+        let unit = match self.host(op, at) {
+            Some(unit) => unit,
+            None => self.new_kernel(shape, at),
+        };
+        let mut sites = vec![Site::root(unit, shape)];
+        if self.mode == FusionMode::On && spreads(f, op) {
+            // Reading the little operand again is cheaper than reading what it spreads to.
+            sites.extend(std::mem::take(&mut self.sites[value].0));
+            self.store(value, unit, at);
+            self.fused.forms[value].inline = true;
+        } else {
+            self.store(value, unit, at);
+        }
+        self.inline(op, &sites, at);
+    }
+
+    /// A value that every kernel computes for itself; only whoever needs memory gets some.
+    fn symbolic(&mut self, value: ValueId, at: &mut At) {
+        self.fused.forms[value] = Form { stored: self.needed[value], inline: true };
+        if self.needed[value] && !is_constant_storage(self.f, value) {
+            let unit = self.new_kernel(&self.f.ty(value).shape, at);
+            self.store(value, unit, at);
+            self.fused.forms[value].inline = true;
+        }
+    }
+
+    fn new_kernel(&mut self, shape: &[u64], at: &mut At) -> u32 {
+        at.units.push(Kind::Kernel(shape.to_vec()), at.position)
+    }
+
+    /// The op's element is computed at these sites.
+    fn inline(&mut self, op: OpId, sites: &[Site], at: &mut At) {
+        let f = self.f;
+        let size = cost::instructions(f, op);
+        for site in sites {
+            at.units.get_mut(site.unit).size += size;
+            for (number, &operand) in f.ops[op].operands.iter().enumerate() {
+                self.read(operand, operand_site(f, op, number, site), at);
+            }
+            self.read_captures(op, site.unit, at);
+        }
+    }
+
+    /// Gives sites the units they are in by now.
+    fn normalize(&mut self, value: ValueId, at: &At) {
+        let sites = std::mem::take(&mut self.sites[value].0);
+        for site in sites {
+            self.sites[value].add(Site { unit: at.units.find(site.unit), ..site });
+        }
+    }
+
+    fn worth_inlining(&mut self, op: OpId, cost: ElementCost, at: &mut At) -> bool {
+        let f = self.f;
+        let value = f.ops[op].results[0];
+        let estimate = self.estimates[value];
+        let length = f.ty(value).len() as f64;
+        if self.sites[value].0.len() > 1 && estimate.work > 1.0 && length > 1.0 {
+            self.merge_readers(value, at);
+        }
+        let sites = &self.sites[value].0;
+        let size = cost::instructions(f, op);
+        let is_loop = matches!(cost, ElementCost::Loop(_));
+        let mut evaluations = 0.0;
+        for site in sites {
+            let unit = at.units.get(site.unit);
+            let own_index = site.map == IDENTITY;
+            if unit.size + size > MAX_SIZE || (!own_index && site.depth > MAX_DEPTH) {
+                return false;
+            }
+            if matches!(unit.kind, Kind::Op(_)) && (is_loop || estimate.work > 400.0) {
+                return false;
+            }
+            evaluations += if is_loop { site.iterations() } else { site.evaluations() };
+        }
+        let most = match f.ops[op].op {
+            // Each read guards its range; too many guards are not split into loops of their own.
+            Op::Pad(_) | Op::Concatenate(_) => 2,
+            _ => MAX_MAPS,
+        };
+        if self.sites[value].by_unit().values().any(|&n| n > most) {
+            return false;
+        }
+        if sites.len() == 1 && evaluations <= 1.01 * length {
+            return true;
+        }
+        if cost == ElementCost::Free && !is_loop {
+            return true;
+        }
+        let traffic = cost::traffic(f, value);
+        let code = CODE * f64::from(size) * (sites.len() - 1) as f64;
+        let inlined = evaluations * estimate.work + code;
+        let stored = length * (estimate.work + traffic) + evaluations * traffic + STEP;
+        inlined <= stored
+    }
+
+    /// Merges the kernels that read the value, where they run over one space and save a pass.
+    fn merge_readers(&mut self, value: ValueId, at: &mut At) {
+        let space = |unit: u32, at: &At| match &at.units.get(unit).kind {
+            Kind::Kernel(shape) => Some(shape.clone()),
+            Kind::Op(_) => None,
+        };
+        let sites = self.sites[value].0.clone();
+        for (n, site) in sites.iter().enumerate() {
+            for other in &sites[..n] {
+                let same_map = site.map == other.map && site.path == other.path;
+                if same_map
+                    && space(site.unit, at).is_some_and(|s| space(other.unit, at) == Some(s))
+                {
+                    self.try_merge(site.unit, other.unit, at);
+                }
+            }
+        }
+        self.normalize(value, at);
+    }
+
+    /// Merges two kernels over one space if no way leads from one to the other.
+    fn try_merge(&mut self, a: u32, b: u32, at: &mut At) -> bool {
+        let (a, b) = (at.units.find(a), at.units.find(b));
+        if a == b {
+            return true;
+        }
+        let (x, y) = (at.units.get(a), at.units.get(b));
+        let fits = x.roots.len() + y.roots.len() <= MAX_ROOTS && x.size + y.size <= MAX_SIZE;
+        if !fits || self.mode == FusionMode::Off || !at.units.independent(a, b) {
+            return false;
+        }
+        at.units.merge(a, b);
+        true
+    }
+
+    /// A kernel that can store the value on its way: it reads it at its own index only, and no
+    /// reader of the stored value comes before it.
+    fn host(&self, op: OpId, at: &At) -> Option<u32> {
+        let f = self.f;
+        let value = f.ops[op].results[0];
+        if self.mode == FusionMode::Off {
+            return None;
+        }
+        let sites = &self.sites[value].0;
+        let shape = &f.ty(value).shape;
+        sites.iter().map(|site| site.unit).find(|&host| {
+            let unit = at.units.get(host);
+            let Kind::Kernel(space) = &unit.kind else { return false };
+            let own = sites.iter().filter(|s| s.unit == host).all(|s| s.map == IDENTITY);
+            let fits =
+                unit.roots.len() < MAX_ROOTS && unit.size + cost::instructions(f, op) <= MAX_SIZE;
+            if space != shape || !own || !fits {
+                return false;
+            }
+            let others: Vec<u32> = self.readers[value]
+                .iter()
+                .copied()
+                .chain(sites.iter().map(|s| s.unit))
+                .filter(|&u| at.units.find(u) != host)
+                .collect();
+            let direct = self.readers[value].iter().any(|&u| at.units.find(u) == host);
+            !direct && !at.units.reaches(&others, host)
+        })
+    }
+
+    /// Merges kernels that load the value in one way over one space, where that saves a pass over
+    /// it and keeps nothing large alive.
+    fn merge_siblings(&mut self, value: ValueId, at: &mut At) {
+        let f = self.f;
+        if f.ty(value).len() < 64 || self.mode == FusionMode::Off {
+            return;
+        }
+        self.normalize(value, at);
+        let sites = self.sites[value].0.clone();
+        for (n, site) in sites.iter().enumerate() {
+            for other in &sites[n.saturating_sub(4)..n] {
+                if site.map != other.map || site.path != other.path {
+                    continue;
+                }
+                let (x, y) = (at.units.get(site.unit), at.units.get(other.unit));
+                let (Kind::Kernel(a), Kind::Kernel(b)) = (&x.kind, &y.kind) else { continue };
+                let small = 8 * a.iter().product::<u64>() <= f.ty(value).len();
+                let near = x.position.abs_diff(y.position) <= NEAR;
+                let whole = site.evaluations() >= f.ty(value).len() as f64 / 2.0;
+                if a == b && (small || near) && whole {
+                    self.try_merge(site.unit, other.unit, at);
+                }
+            }
+        }
+        self.normalize(value, at);
+    }
+
+    /// Merges kernels that compute rank-0 values: each costs the start of a step.
+    fn merge_scalars(&mut self, at: &mut At) {
+        let mut last: Vec<u32> = Vec::new();
+        for unit in at.units.ordered() {
+            match &at.units.get(unit).kind {
+                Kind::Kernel(shape) if shape.is_empty() => {}
+                _ => continue,
+            }
+            let recent: Vec<u32> = last.iter().rev().take(3).copied().collect();
+            if !recent.into_iter().any(|other| self.try_merge(other, unit, at)) {
+                last.push(unit);
+            }
+        }
+    }
+}
+
+/// How often the loops of an op read an element of an operand that they do not update.
+fn reads_of_loops(f: &Function, op: OpId) -> f64 {
+    match f.ops[op].op {
+        Op::DynamicUpdateSlice(_) => 1.0,
+        _ => 2.0,
+    }
+}
+
+/// Whether the result repeats a much smaller operand.
+fn spreads(f: &Function, op: OpId) -> bool {
+    let data = &f.ops[op];
+    matches!(data.op, Op::BroadcastInDim(_))
+        && 4 * f.ty(data.operands[0]).len() <= f.ty(data.results[0]).len()
+}
+
+fn all_empty(f: &Function, op: OpId) -> bool {
+    f.ops[op].results.iter().all(|&v| f.ty(v).is_empty())
+}
