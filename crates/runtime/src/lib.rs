@@ -1,1 +1,23 @@
-//! placeholder
+//! What programs run on: buffers, arenas, and calls with donation.
+//!
+//! * [`Buffer`]: the bytes of one tensor, aligned to 64, from the process's [`memory`] pool, so
+//!   that a result of a repeated call finds pages that are already mapped.
+//! * [`ArenaPool`]: arenas, borrowed for the length of a call and shared by all executables.
+//! * [`Executable`]: what a back end makes of a program; [`call()`] runs it safely.
+//! * [`stats`]: how much memory is in use.
+#![deny(missing_docs)]
+
+mod arena;
+mod buffer;
+mod call;
+mod memory;
+mod stats;
+
+pub use arena::{Arena, ArenaPool};
+pub use buffer::{Buffer, OutOfMemory};
+pub use call::{Argument, CallError, CallReport, call};
+pub use executable::{ArgumentInfo, Executable, Interface, ResultInfo, TensorInfo};
+pub use memory::trim;
+pub use stats::{MemoryStats, memory_stats, reset_peak};
+
+mod executable;

@@ -1,0 +1,117 @@
+//! Memory of buffers and arenas: aligned, in huge pages where large, and kept for reuse.
+//!
+//! A fresh mapping costs a page fault for every page at its first use, several times what writing
+//! the page costs. So freed blocks are kept, up to as many bytes as were ever in use at once, and
+//! a request takes the smallest kept block that is large enough but not far too large.
+
+use crate::buffer::OutOfMemory;
+use crate::stats;
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Alignment of every block.
+pub(crate) const ALIGNMENT: usize = 64;
+/// Blocks from here on are aligned to huge pages and ask for them.
+const HUGE: usize = 2 << 20;
+
+/// Memory that belongs to its holder alone.
+pub(crate) struct Block {
+    pub(crate) start: NonNull<u8>,
+    /// Usable bytes; a multiple of [`ALIGNMENT`].
+    pub(crate) bytes: usize,
+}
+
+// SAFETY: a block owns its memory; nothing about it belongs to a thread.
+unsafe impl Send for Block {}
+
+/// Blocks kept for reuse, by size.
+struct Kept {
+    blocks: BTreeMap<usize, Vec<Block>>,
+    bytes: usize,
+}
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: BTreeMap::new(), bytes: 0 });
+
+fn kept() -> MutexGuard<'static, Kept> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The size of the block for a request: few distinct sizes, so that blocks are reused.
+fn rounded(bytes: usize) -> Option<usize> {
+    let unit = (bytes.checked_next_power_of_two()? / 16).clamp(ALIGNMENT, HUGE);
+    bytes.max(1).checked_next_multiple_of(unit)
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, if bytes >= HUGE { HUGE } else { ALIGNMENT }).ok()
+}
+
+/// A block of at least `bytes` bytes.
+pub(crate) fn take(bytes: usize) -> Result<Block, OutOfMemory> {
+    let error = OutOfMemory { bytes };
+    let size = rounded(bytes).ok_or(error)?;
+    {
+        let mut kept = kept();
+        let found = kept.blocks.range(size..=size + size / 4).next().map(|(&size, _)| size);
+        if let Some(size) = found {
+            let list = kept.blocks.get_mut(&size).expect("found above");
+            let block = list.pop().expect("no empty list is kept");
+            if list.is_empty() {
+                kept.blocks.remove(&size);
+            }
+            kept.bytes -= size;
+            stats::cached(kept.bytes as u64);
+            stats::taken(size as u64, true);
+            return Ok(block);
+        }
+    }
+    let layout = layout(size).ok_or(error)?;
+    // SAFETY: the size is not zero.
+    let mut start = unsafe { alloc(layout) };
+    if start.is_null() {
+        trim();
+        // SAFETY: as above.
+        start = unsafe { alloc(layout) };
+    }
+    let start = NonNull::new(start).ok_or(error)?;
+    #[cfg(target_os = "linux")]
+    if size >= HUGE {
+        // SAFETY: the range is the block just allocated; the advice changes no content.
+        unsafe { libc::madvise(start.as_ptr().cast(), size, libc::MADV_HUGEPAGE) };
+    }
+    stats::taken(size as u64, false);
+    Ok(Block { start, bytes: size })
+}
+
+/// Takes a block back.
+pub(crate) fn give(block: Block) {
+    stats::given_back(block.bytes as u64);
+    let mut kept = kept();
+    if (kept.bytes + block.bytes) as u64 > stats::peak() {
+        drop(kept);
+        free(block);
+        return;
+    }
+    kept.bytes += block.bytes;
+    stats::cached(kept.bytes as u64);
+    kept.blocks.entry(block.bytes).or_default().push(block);
+}
+
+/// Gives memory that is kept for reuse back to the system.
+pub fn trim() {
+    let mut kept = kept();
+    let blocks = std::mem::take(&mut kept.blocks);
+    kept.bytes = 0;
+    stats::cached(0);
+    drop(kept);
+    blocks.into_values().flatten().for_each(free);
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the block ends here")]
+fn free(block: Block) {
+    let layout = layout(block.bytes).expect("the layout it was allocated with");
+    // SAFETY: allocated by `take` with this layout, and owned.
+    unsafe { dealloc(block.start.as_ptr(), layout) };
+}
