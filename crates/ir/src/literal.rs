@@ -26,12 +26,19 @@ impl Literal {
     /// A literal of these bytes; panics unless their number is `ty.bytes()`.
     pub fn dense(ty: TensorType, bytes: Vec<u8>) -> Literal {
         assert_eq!(bytes.len() as u64, ty.bytes(), "bytes of {ty}");
+        // One element is always a splat, none never: equal literals have one form.
+        if ty.len() == 1 {
+            return Literal::splat(ty, &bytes);
+        }
         Literal { ty, data: Data::Dense(Arc::new(bytes)) }
     }
 
     /// A literal whose elements are all these bytes; panics unless there are `dtype.size()`.
     pub fn splat(ty: TensorType, element: &[u8]) -> Literal {
         assert_eq!(element.len() as u64, ty.dtype.size(), "bytes of an element of {ty}");
+        if ty.is_empty() {
+            return Literal { ty, data: Data::Dense(Arc::default()) };
+        }
         let mut bytes = [0; 16];
         bytes[..element.len()].copy_from_slice(element);
         Literal { ty, data: Data::Splat(bytes) }
@@ -78,7 +85,6 @@ impl Literal {
     pub fn as_splat(&self) -> Option<&[u8]> {
         match &self.data {
             Data::Splat(bytes) => Some(&bytes[..self.ty.dtype.size() as usize]),
-            Data::Dense(bytes) if self.ty.len() == 1 => Some(bytes),
             Data::Dense(_) => None,
         }
     }

@@ -422,7 +422,7 @@ fn resources(text: &str) -> FxHashMap<&str, &str> {
     let Some(start) = text.rfind("{-#") else {
         return found;
     };
-    let mut lexer = super::lexer::Lexer::new(&text[start..]);
+    let mut lexer = super::lexer::Lexer::new(&text[start..], 1);
     let mut name = None;
     while lexer.token != Token::End {
         match (lexer.token, name) {

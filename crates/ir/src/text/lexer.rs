@@ -60,7 +60,7 @@ pub(super) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    pub(super) fn new(text: &'a str) -> Lexer<'a> {
+    pub(super) fn new(text: &'a str, first_line: u32) -> Lexer<'a> {
         let mut lexer = Lexer {
             text,
             bytes: text.as_bytes(),
@@ -69,7 +69,7 @@ impl<'a> Lexer<'a> {
             at: 0,
             before: 0,
             before_line: 0,
-            line: 1,
+            line: first_line,
             line_start: 0,
         };
         lexer.bump();
@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     fn tokens(text: &str) -> Vec<Token<'_>> {
-        let mut lexer = Lexer::new(text);
+        let mut lexer = Lexer::new(text, 1);
         let mut out = Vec::new();
         while lexer.token != Token::End {
             out.push(lexer.token);
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn places_and_brackets() {
-        let mut lexer = Lexer::new("a\n  <(\">\" -> \n)> b");
+        let mut lexer = Lexer::new("a\n  <(\">\" -> \n)> b", 1);
         lexer.bump();
         assert_eq!((lexer.start.line, lexer.start.column), (2, 3));
         let end = lexer.matching(lexer.start.offset).expect("closed");

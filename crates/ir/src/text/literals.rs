@@ -9,6 +9,7 @@ use crate::literal::Literal;
 use crate::types::TensorType;
 use half::{bf16, f16};
 use jaxrs_kernel::DType;
+use jaxrs_kernel::dtype::Class;
 
 /// The literal that the text between `dense<` and `>` spells.
 pub(super) fn parse(content: &str, ty: &TensorType) -> Result<Literal, String> {
@@ -267,4 +268,196 @@ pub(super) fn parse_float(word: &str) -> Option<f64> {
         _ => return None,
     }
     word.parse().ok()
+}
+
+/// More elements than this are printed as hexadecimal digits of their bytes, as MLIR does.
+const MAX_LISTED: u64 = 100;
+
+/// What stands between `dense<` and `>`.
+pub(super) fn print(out: &mut String, literal: &Literal) {
+    let ty = literal.ty();
+    if ty.is_empty() {
+        return;
+    }
+    if let Some(bytes) = literal.as_splat() {
+        print_element(out, ty.dtype, bytes);
+        return;
+    }
+    let bytes = literal.bytes();
+    if ty.len() > MAX_LISTED {
+        out.push_str("\"0x");
+        for byte in bytes.iter() {
+            for digit in [byte >> 4, byte & 15] {
+                out.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
+            }
+        }
+        out.push('"');
+        return;
+    }
+    let size = ty.dtype.size() as usize;
+    for (position, element) in bytes.chunks_exact(size).enumerate() {
+        // Where a row of an axis starts, so do its brackets.
+        let (mut opened, mut extent) = (0, 1);
+        for &axis in ty.shape.iter().rev() {
+            extent *= axis as usize;
+            if position % extent == 0 {
+                opened += 1;
+            }
+        }
+        if position > 0 {
+            (0..opened).for_each(|_| out.push(']'));
+            out.push_str(", ");
+        }
+        (0..opened).for_each(|_| out.push('['));
+        print_element(out, ty.dtype, element);
+    }
+    ty.shape.iter().for_each(|_| out.push(']'));
+}
+
+fn print_element(out: &mut String, dtype: DType, bytes: &[u8]) {
+    if dtype.is_complex() {
+        let (real, imaginary) = bytes.split_at(bytes.len() / 2);
+        out.push('(');
+        print_element(out, dtype.part(), real);
+        out.push_str(", ");
+        print_element(out, dtype.part(), imaginary);
+        out.push(')');
+        return;
+    }
+    let mut wide = [0; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let bits = u64::from_le_bytes(wide);
+    let shift = 64 - 8 * bytes.len() as u32;
+    match dtype.class() {
+        Class::Bool => out.push_str(if bits == 0 { "false" } else { "true" }),
+        Class::Unsigned => out.push_str(&bits.to_string()),
+        Class::Signed => out.push_str(&(((bits << shift) as i64) >> shift).to_string()),
+        Class::Float | Class::Complex => out.push_str(&print_float(bits, dtype)),
+    }
+}
+
+/// A float, in decimal if that reads back to the same bits.
+fn print_float(bits: u64, dtype: DType) -> String {
+    let value = match dtype {
+        DType::F64 => f64::from_bits(bits),
+        DType::F32 => f32::from_bits(bits as u32).into(),
+        DType::F16 => f16::from_bits(bits as u16).into(),
+        _ => bf16::from_bits(bits as u16).into(),
+    };
+    let digits = 2 * dtype.size() as usize;
+    if value.is_finite() {
+        let shortest = match dtype {
+            DType::F64 => format!("{value:e}"),
+            _ => format!("{:e}", value as f32),
+        };
+        for text in [format!("{value:.6e}"), shortest] {
+            let text = with_exponent(&text);
+            let mut read = Vec::new();
+            if float(&text, dtype, &mut read).is_ok() && read == bits.to_le_bytes()[..digits / 2] {
+                return text;
+            }
+        }
+    }
+    format!("0x{bits:0digits$X}")
+}
+
+/// A float of an attribute; its bits in the given type if it is not finite.
+pub(super) fn print_attribute(value: f64, ty: Option<&str>) -> String {
+    if value.is_finite() {
+        return print_float(value.to_bits(), DType::F64);
+    }
+    match ty {
+        Some("f32") => print_float((value as f32).to_bits().into(), DType::F32),
+        Some("f16") => print_float(f16::from_f64(value).to_bits().into(), DType::F16),
+        Some("bf16") => print_float(bf16::from_f64(value).to_bits().into(), DType::BF16),
+        _ => print_float(value.to_bits(), DType::F64),
+    }
+}
+
+/// Rust's `1.5e-7` as MLIR's `1.5e-07`, with a decimal point.
+fn with_exponent(text: &str) -> String {
+    let Some((mantissa, exponent)) = text.split_once('e') else {
+        return text.to_string();
+    };
+    let point = if mantissa.contains('.') { "" } else { ".0" };
+    let (sign, digits) = match exponent.strip_prefix('-') {
+        Some(digits) => ('-', digits),
+        None => ('+', exponent),
+    };
+    format!("{mantissa}{point}e{sign}{digits:0>2}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(content: &str, shape: &[u64], dtype: DType, printed: &str) {
+        let ty = TensorType::new(shape, dtype);
+        let literal = parse(content, &ty).unwrap_or_else(|error| panic!("{content}: {error}"));
+        let mut out = String::new();
+        print(&mut out, &literal);
+        assert_eq!(out, printed);
+        assert_eq!(parse(&out, &ty), Ok(literal));
+    }
+
+    #[test]
+    fn forms() {
+        round_trip("1", &[4], DType::I32, "1");
+        round_trip("[1, -2]", &[2], DType::I8, "[1, -2]");
+        round_trip("[[1,2],[3,4]]", &[2, 2], DType::U64, "[[1, 2], [3, 4]]");
+        round_trip("[[[1],[2]],[[3],[4]]]", &[2, 2, 1], DType::I16, "[[[1], [2]], [[3], [4]]]");
+        round_trip("", &[2, 0], DType::F32, "");
+        round_trip("[[], []]", &[2, 0], DType::F32, "");
+        round_trip("255", &[], DType::I8, "-1");
+        round_trip("[true, false]", &[2], DType::I1, "[true, false]");
+        round_trip("18446744073709551615", &[], DType::U64, "18446744073709551615");
+        round_trip("0x7FC00000", &[], DType::F32, "0x7FC00000");
+        round_trip("-3.40282347E+38", &[], DType::F32, "-3.4028235e+38");
+        round_trip("1.000000e+00", &[2], DType::BF16, "1.000000e+00");
+        round_trip("0xFF80", &[2], DType::BF16, "0xFF80");
+        round_trip("0.1", &[], DType::F64, "1.000000e-01");
+        round_trip(
+            "[(1.0, 2.0), (0x7F800000,-0.0)]",
+            &[2],
+            DType::C64,
+            "[(1.000000e+00, 2.000000e+00), (0x7F800000, -0.000000e+00)]",
+        );
+        round_trip("\"0x0100000002000000\"", &[2], DType::I32, "[1, 2]");
+        round_trip("\"0x05\"", &[3], DType::I1, "true");
+        round_trip(
+            "\"0x0501\"",
+            &[9],
+            DType::I1,
+            "[true, false, true, false, false, false, false, false, true]",
+        );
+        round_trip("\"0x010001\"", &[3], DType::I1, "[true, false, true]");
+    }
+
+    #[test]
+    fn faults() {
+        let fault = |content: &str, shape: &[u64], dtype| {
+            parse(content, &TensorType::new(shape, dtype)).expect_err(content)
+        };
+        assert_eq!(fault("256", &[], DType::I8), "256 is out of range for i8");
+        assert_eq!(fault("-1", &[], DType::U8), "-1 is out of range for ui8");
+        assert_eq!(
+            fault("[1, 2, 3]", &[2], DType::I8),
+            "a list in dense<...> has more than 2 items"
+        );
+        assert_eq!(fault("[1]", &[2], DType::I8), "a list in dense<...> has 1 items, its axis 2");
+        assert_eq!(fault("1.5", &[], DType::I8), "`1.5` is not an element of type i8");
+        assert_eq!(
+            fault("\"0x00\"", &[2], DType::F32),
+            "the blob has 1 bytes, tensor<2xf32> needs 8"
+        );
+        assert!(fault("[1, 2", &[2], DType::I8).starts_with("expected `,` or `]`"));
+    }
+
+    /// A splat of a huge type takes no memory.
+    #[test]
+    fn huge_splat() {
+        let ty = TensorType::new([1 << 50], DType::F32);
+        let literal = parse("0.0", &ty).expect("a splat");
+        assert_eq!(literal.stored_bytes(), 4);
+    }
 }

@@ -27,15 +27,36 @@ mod locations;
 mod module;
 mod parser;
 mod pretty;
+mod printer;
 mod types;
 
 use crate::error::{Error, Errors, Location};
-use crate::function::Module;
+use crate::function::{Function, Module};
 
 /// The module that a text spells. `file` names it in errors. Every unsupported op and every other
 /// fault of meaning is listed; a fault of syntax is the last one listed.
 pub fn parse(source: &str, file: &str) -> Result<Module, Errors> {
-    parser::Parser::new(source).parse(file)
+    parse_from(source, file, 1)
+}
+
+/// Like [`parse`], for a piece of a file that starts on `first_line`.
+pub fn parse_from(source: &str, file: &str, first_line: u32) -> Result<Module, Errors> {
+    parser::Parser::new(source, first_line).parse(file)
+}
+
+/// The programs of a file, which lines `// -----` separate, each with the number of its first line.
+pub fn split(source: &str) -> Vec<(u32, &str)> {
+    let mut pieces = Vec::new();
+    let (mut start, mut first_line, mut at) = (0, 1, 0);
+    for (number, line) in (1..).zip(source.split_inclusive('\n')) {
+        at += line.len();
+        if line.starts_with("// -----") {
+            pieces.push((first_line, &source[start..at]));
+            (start, first_line) = (at, number + 1);
+        }
+    }
+    pieces.push((first_line, &source[start..]));
+    pieces
 }
 
 /// Like [`parse`], from bytes that may not be text.
@@ -65,6 +86,29 @@ pub fn parse_bytes(source: &[u8], file: &str) -> Result<Module, Errors> {
             ))
         }
     }
+}
+
+/// What is printed.
+#[derive(Clone, Debug, Default)]
+pub struct PrintOptions {
+    /// `loc(...)` of ops.
+    pub locations: bool,
+}
+
+/// The module's text, without locations. [`parse`] reads it back to an equal module (but for
+/// places), and so does JAX.
+pub fn print(module: &Module) -> String {
+    print_with(module, &PrintOptions::default())
+}
+
+/// The module's text.
+pub fn print_with(module: &Module, options: &PrintOptions) -> String {
+    printer::module(module, options)
+}
+
+/// A function's text, without locations.
+pub fn print_function(function: &Function) -> String {
+    printer::function(function, &PrintOptions::default(), 0)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use super::attributes::plain_ints;
 use super::lexer::{Token, unescape};
+use super::literals::parse_float;
 use super::parser::{Draft, Parse, Parser};
 use super::types::Type;
 use crate::attribute::{Attribute, Attributes};
@@ -42,6 +43,7 @@ impl<'a> Parser<'a> {
             "stablehlo.convolution" => self.convolution(draft)?,
             "stablehlo.reduce" => self.reduce(draft)?,
             "stablehlo.while" => self.while_loop(draft)?,
+            name if name.starts_with("check.") => self.check(draft)?,
             name if name.starts_with("stablehlo.") || name.starts_with("chlo.") => {
                 let parenthesized = self.accept(b'(');
                 self.items(draft)?;
@@ -181,6 +183,11 @@ impl<'a> Parser<'a> {
     fn plain(&mut self) -> Parse<Attribute> {
         match self.lex.token {
             Token::Integer(_) => Ok(Attribute::Int(self.integer()?.into(), None)),
+            Token::Float(digits) => {
+                let value = parse_float(digits).ok_or_else(|| self.expected("a number"))?;
+                self.lex.bump();
+                Ok(Attribute::Float(value, None))
+            }
             Token::Text(raw) => {
                 self.lex.bump();
                 Ok(string(raw))
@@ -312,6 +319,45 @@ impl<'a> Parser<'a> {
         self.rest(draft)
     }
 
+    /// `%a, %b : type`, or `%a, dense<...> : type`, perhaps with attributes; no results.
+    fn check(&mut self, draft: &mut Draft<'a>) -> Parse<()> {
+        let mut constant = None;
+        loop {
+            match self.lex.token {
+                Token::Value(_) => {
+                    let operand = self.operand()?;
+                    draft.operands.push(operand);
+                }
+                Token::Word("dense") => {
+                    let start = self.lex.start.offset;
+                    let value = self.dense()?;
+                    constant = Some(self.constant_type(&value, start)?);
+                    draft.attributes.0.push(("value".into(), value));
+                }
+                Token::Word(key) => {
+                    self.lex.bump();
+                    self.keyed(draft, key)?;
+                }
+                _ => return Err(self.expected("an operand or dense<...>")),
+            }
+            if !self.accept(b',') {
+                break;
+            }
+        }
+        let more = self.optional_dict()?;
+        draft.attributes.0.extend(more.0);
+        if let Some(ty) = constant {
+            draft.operand_types = vec![ty; draft.operands.len()];
+            return Ok(());
+        }
+        self.expect(b':')?;
+        draft.operand_types = self.type_list()?;
+        if let [ty] = &draft.operand_types[..] {
+            draft.operand_types = vec![ty.clone(); draft.operands.len()];
+        }
+        Ok(())
+    }
+
     /// `{attributes} dense<...> : type`, or `() <{value = ...}> : () -> type`.
     fn constant(&mut self, draft: &mut Draft<'a>) -> Parse<()> {
         if self.accept(b'(') {
@@ -325,23 +371,22 @@ impl<'a> Parser<'a> {
         draft.attributes = self.optional_dict()?;
         let start = self.lex.start;
         let value = self.attribute()?;
-        draft.result_types = vec![match &value {
-            Attribute::Dense(literal) => Type::Tensor(literal.ty().clone()),
-            // Its elements are wrong, or its type is: the type is read again to say so.
-            _ => self.constant_type(start.offset)?,
-        }];
+        draft.result_types = vec![self.constant_type(&value, start.offset)?];
         draft.attributes.0.push(("value".into(), value));
         Ok(())
     }
 
-    /// The type behind a constant's elements, which end at the last token.
-    fn constant_type(&mut self, start: usize) -> Parse<Type<'a>> {
+    /// The type of a constant that ends at the last token. If its elements or its type are wrong,
+    /// the type is read again.
+    fn constant_type(&mut self, value: &Attribute, start: usize) -> Parse<Type<'a>> {
+        if let Attribute::Dense(literal) = value {
+            return Ok(Type::Tensor(literal.ty().clone()));
+        }
         let text = &self.lex.text[start..self.lex.before];
         let Some((_, ty)) = text.rsplit_once(':') else {
             return Err(self.expected("dense<...> with its type"));
         };
-        let mut parser = Parser::new(ty);
-        parser.parse_type()
+        Parser::new(ty, self.lex.start.line).parse_type()
     }
 
     /// `(%a, %b) dim_numbers = ..., window = {...} {attributes} : types`.
