@@ -54,7 +54,7 @@ pub fn call(
 }
 
 impl<'a> Frame<'a> {
-    fn new(module: Option<&'a Module>, function: &'a Function, depth: u32) -> Frame<'a> {
+    pub(crate) fn new(module: Option<&'a Module>, function: &'a Function, depth: u32) -> Frame<'a> {
         Frame {
             module,
             function,

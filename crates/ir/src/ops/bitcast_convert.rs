@@ -169,3 +169,49 @@ fn from_bits(b: &mut KernelBuilder, x: Reg, dtype: DType) -> Reg {
         _ => x,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, tensor};
+
+    #[test]
+    fn lowest_bits_stand_first() {
+        let x = Literal::scalar(DType::F64, &[0x0123_4567_89AB_CDEF]);
+        let parts = [0xCDEF, 0x89AB, 0x4567, 0x0123].map(f64::from);
+        let got = check(BitcastConvert { to: DType::U16 }, &[x.clone()]);
+        assert_eq!(got, [tensor(DType::U16, &[4], &parts)]);
+        assert_eq!(check(BitcastConvert { to: DType::F64 }, &got), [x]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        // Not through NaNs, whose payloads may change where 16-bit floats travel as wider ones.
+        for from in DType::ALL.into_iter().filter(|d| !d.is_complex()) {
+            for to in DType::ALL.into_iter().filter(|d| !d.is_complex()) {
+                let last = u64::from(to.bits().div_ceil(from.bits()));
+                for outer in [&[][..], &[0], &[5, 3]] {
+                    let mut shape = outer.to_vec();
+                    if to.bits() > from.bits() {
+                        shape.push(last);
+                    }
+                    let small = if to.is_float() { DType::I1 } else { from };
+                    let x = pattern(small, &shape, 1);
+                    let x = check(super::super::Convert { to: from }, &[x]).remove(0);
+                    check(BitcastConvert { to }, &[x]);
+                }
+            }
+        }
+        for dtype in [DType::C64, DType::C128] {
+            check(BitcastConvert { to: dtype }, &[pattern(dtype, &[3], 1)]);
+        }
+    }
+
+    #[test]
+    fn faults() {
+        let ty = |shape: &[u64], dtype| TensorType::new(shape, dtype);
+        fault(BitcastConvert { to: DType::F64 }, &[ty(&[3], DType::C64)]);
+        fault(BitcastConvert { to: DType::F64 }, &[ty(&[3], DType::F32)]);
+        fault(BitcastConvert { to: DType::F64 }, &[ty(&[], DType::F32)]);
+    }
+}

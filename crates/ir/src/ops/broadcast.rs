@@ -55,3 +55,23 @@ impl StructuredOp for Broadcast {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, tensor};
+    use jaxrs_kernel::DType;
+
+    #[test]
+    fn repeats_the_operand() {
+        let x = tensor(DType::F32, &[2], &[1., 2.]);
+        let expected = tensor(DType::F32, &[3, 2], &[1., 2., 1., 2., 1., 2.]);
+        assert_eq!(check(Broadcast { sizes: vec![3] }, &[x]), [expected]);
+        for sizes in [&[][..], &[0], &[2, 3]] {
+            for shape in [&[][..], &[4], &[0, 2]] {
+                check(Broadcast { sizes: sizes.into() }, &[pattern(DType::C64, shape, 1)]);
+            }
+        }
+        fault(Broadcast { sizes: vec![1 << 62] }, &[TensorType::new([2], DType::F32)]);
+    }
+}

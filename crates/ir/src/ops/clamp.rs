@@ -109,3 +109,46 @@ fn maximum(x: f64, y: f64) -> f64 {
     }
     if x.total_cmp(&y).is_gt() { x } else { y }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, tensor};
+    use jaxrs_kernel::DType;
+
+    #[test]
+    fn keeps_between_the_bounds() {
+        let t = |values: &[f64]| tensor(DType::I32, &[3], values);
+        let operands = [t(&[5., 10., 15.]), t(&[3., 13., 23.]), t(&[10., 15., 20.])];
+        assert_eq!(check(Clamp, &operands), [t(&[5., 13., 20.])]);
+    }
+
+    #[test]
+    fn the_upper_bound_wins() {
+        let t = |value| tensor(DType::F32, &[], &[value]);
+        assert_eq!(check(Clamp, &[t(3.), t(0.), t(1.)]), [t(1.)]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        for dtype in DType::ALL.into_iter().filter(|d| !d.is_complex()) {
+            for shape in [&[][..], &[0], &[20, 30]] {
+                let x = pattern(dtype, shape, 1);
+                for (low, high) in [(shape, shape), (&[], shape), (shape, &[]), (&[], &[])] {
+                    let bounds = (pattern(dtype, low, 2), pattern(dtype, high, 3));
+                    check(Clamp, &[bounds.0, x.clone(), bounds.1]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn faults() {
+        let ty = |shape: &[u64], dtype| TensorType::new(shape, dtype);
+        let x = ty(&[2], DType::F32);
+        fault(Clamp, &[x.clone(), x.clone(), ty(&[1], DType::F32)]);
+        fault(Clamp, &[ty(&[], DType::F64), x.clone(), x.clone()]);
+        let z = ty(&[2], DType::C64);
+        fault(Clamp, &[z.clone(), z.clone(), z]);
+    }
+}

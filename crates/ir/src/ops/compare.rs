@@ -253,3 +253,89 @@ fn complex(b: &mut KernelBuilder, direction: Direction, x: &[Reg], y: &[Reg]) ->
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, read, tensor};
+
+    /// For each direction, in the order of [`DIRECTIONS`], whether it holds of the two.
+    fn answers(order: Option<Order>, x: &Literal, y: &Literal) -> Vec<bool> {
+        DIRECTIONS
+            .iter()
+            .map(|&(_, direction)| {
+                let got = check(Compare { direction, order }, &[x.clone(), y.clone()]);
+                got[0].bits(0, 0) == 1
+            })
+            .collect()
+    }
+
+    #[test]
+    fn directions() {
+        let t = |dtype, value| tensor(dtype, &[], &[value]);
+        let less = [false, true, true, true, false, false];
+        let equal = [true, false, false, true, false, true];
+        let greater = [false, true, false, false, true, true];
+        let unordered = [false, true, false, false, false, false];
+        let nan = f64::NAN;
+        let cases = [
+            (DType::I8, None, -1., 1., less),
+            (DType::U8, None, 255., 1., greater),
+            (DType::I1, None, 0., 1., less),
+            (DType::BF16, None, 0., -0., equal),
+            (DType::F64, None, nan, nan, unordered),
+            (DType::F64, Some(Order::Total), nan, nan, equal),
+            (DType::F32, Some(Order::Total), -0., 0., less),
+            (DType::F16, Some(Order::Total), 1., nan, less),
+            (DType::F16, Some(Order::Total), 1., -nan, greater),
+            (DType::BF16, Some(Order::Total), -2., -1., less),
+        ];
+        for (dtype, order, x, y, expected) in cases {
+            assert_eq!(answers(order, &t(dtype, x), &t(dtype, y)), expected, "{dtype} {x} {y}");
+        }
+        let z = |re, im| tensor(DType::C128, &[], &[re, im]);
+        assert_eq!(answers(None, &z(1., 5.), &z(2., 0.)), less);
+        assert_eq!(answers(None, &z(1., 5.), &z(1., 0.)), greater);
+        assert_eq!(answers(None, &z(1., nan), &z(1., nan)), unordered);
+        assert_eq!(answers(None, &z(1., 5.), &z(1., 5.)), equal);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        for dtype in DType::ALL {
+            for (_, direction) in DIRECTIONS {
+                for order in [None, Some(Order::Total)] {
+                    if order.is_some() && !dtype.is_float() {
+                        continue;
+                    }
+                    for shape in [&[][..], &[0], &[20, 20]] {
+                        let operands = [pattern(dtype, shape, 1), pattern(dtype, shape, 2)];
+                        check(Compare { direction, order }, &operands);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn faults() {
+        let ty = |dtype| TensorType::new([2], dtype);
+        let of = |order, dtype| {
+            fault(Compare { direction: Direction::Eq, order: Some(order) }, &[ty(dtype), ty(dtype)])
+        };
+        assert_eq!(
+            of(Order::Signed, DType::U8),
+            "compare: compare_type Signed does not fit tensor<2xui8>"
+        );
+        of(Order::Total, DType::C64);
+        of(Order::Float, DType::I1);
+        fault(Compare::new(Direction::Eq), &[ty(DType::F32), ty(DType::F64)]);
+        let direction = |name: &str| {
+            let value = Attribute::Enum("comparison_direction".into(), name.into());
+            Attributes::new().with("comparison_direction", value)
+        };
+        assert!(read("stablehlo.compare", direction("XX"), &[], &[]).is_err());
+        assert!(read("stablehlo.compare", Attributes::new(), &[], &[]).is_err());
+        assert!(read("stablehlo.compare", direction("GE"), &[], &[]).is_ok());
+    }
+}

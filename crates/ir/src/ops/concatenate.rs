@@ -116,3 +116,49 @@ impl StructuredOp for Concatenate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, tensor};
+    use jaxrs_kernel::DType;
+
+    #[test]
+    fn puts_columns_side_by_side() {
+        let x = tensor(DType::F32, &[2, 1], &[1., 2.]);
+        let y = tensor(DType::F32, &[2, 2], &[3., 4., 5., 6.]);
+        let expected = tensor(DType::F32, &[2, 3], &[1., 3., 4., 2., 5., 6.]);
+        assert_eq!(check(Concatenate { axis: 1 }, &[x, y]), [expected]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        let extents: [&[u64]; 5] = [&[3], &[0, 2, 0], &[0, 0], &[1, 1, 1, 2], &[2; 13]];
+        for dtype in DType::ALL {
+            for axis in 0..3 {
+                for extents in extents {
+                    let operand = |(n, &extent): (usize, &u64)| {
+                        let mut shape = [2, 3, 1];
+                        shape[axis] = extent;
+                        pattern(dtype, &shape, n as u64)
+                    };
+                    let operands: Vec<Literal> = extents.iter().enumerate().map(operand).collect();
+                    check(Concatenate { axis }, &operands);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn faults() {
+        let ty = |shape: &[u64], dtype| TensorType::new(shape, dtype);
+        let x = ty(&[2, 3], DType::F32);
+        fault(Concatenate { axis: 0 }, &[]);
+        fault(Concatenate { axis: 2 }, &[x.clone()]);
+        fault(Concatenate { axis: 0 }, &[x.clone(), ty(&[2, 4], DType::F32)]);
+        fault(Concatenate { axis: 0 }, &[x.clone(), ty(&[2, 3], DType::I32)]);
+        fault(Concatenate { axis: 0 }, &[x, ty(&[2], DType::F32)]);
+        let large = ty(&[u64::MAX / 2], DType::I8);
+        fault(Concatenate { axis: 0 }, &[large.clone(), large.clone(), large]);
+    }
+}

@@ -87,3 +87,24 @@ impl StructuredOp for ConstantLike {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, tensor};
+
+    #[test]
+    fn fills_the_operands_shape() {
+        let like = |value| ConstantLike { value };
+        for (value, dtype) in [
+            (Attribute::Float(2., Some("f32".into())), DType::F32),
+            (Attribute::Int(2, Some("i32".into())), DType::I32),
+            (Attribute::Float(2., None), DType::BF16),
+            (Attribute::Dense(tensor(DType::U8, &[], &[2.])), DType::U8),
+        ] {
+            let got = check(like(value), &[pattern(dtype, &[3], 1)]);
+            assert_eq!(got[0].to_bytes(), tensor(dtype, &[3], &[2.; 3]).to_bytes());
+        }
+        fault(like(Attribute::Unit), &[TensorType::new([2], DType::F32)]);
+    }
+}

@@ -330,3 +330,112 @@ pub(super) fn power_of_two(exponent: i32) -> f64 {
     }
     f64::from_bits(1 << (exponent + 1074))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, int, pattern, tensor};
+
+    fn scalar(from: Literal, to: DType) -> Literal {
+        check(Convert { to }, &[from]).remove(0)
+    }
+
+    #[test]
+    fn values() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        let cases = [
+            (DType::F32, -1.7, DType::I32, -1.),
+            (DType::F32, nan, DType::I8, 0.),
+            (DType::F32, 300., DType::I8, 127.),
+            (DType::F64, -3., DType::U16, 0.),
+            (DType::F64, inf, DType::I16, 32767.),
+            (DType::BF16, 0.5, DType::I1, 1.),
+            (DType::F32, nan, DType::I1, 1.),
+            (DType::F32, -0., DType::I1, 0.),
+            (DType::I1, 1., DType::I8, 1.),
+            (DType::I1, 1., DType::BF16, 1.),
+            (DType::I32, 300., DType::I8, 44.),
+            (DType::I8, -1., DType::U32, 4294967295.),
+            (DType::U8, 255., DType::I8, -1.),
+            (DType::I8, 2., DType::I1, 1.),
+            (DType::F64, 65519.9, DType::F16, 65504.),
+            (DType::F64, 65520., DType::F16, inf),
+            (DType::F64, 1e-8, DType::F16, 0.),
+            (DType::F64, 3.4e38, DType::BF16, inf),
+            (DType::I32, 16777217., DType::F32, 16777216.),
+        ];
+        for (from, value, to, expected) in cases {
+            let got = scalar(tensor(from, &[], &[value]), to);
+            assert_eq!(got, tensor(to, &[], &[expected]), "{value} from {from} to {to}");
+        }
+        let z = tensor(DType::C64, &[], &[0., 2.]);
+        assert_eq!(scalar(z.clone(), DType::F64), tensor(DType::F64, &[], &[0.]));
+        assert_eq!(scalar(z.clone(), DType::I1), tensor(DType::I1, &[], &[1.]));
+        assert_eq!(scalar(z, DType::C128), tensor(DType::C128, &[], &[0., 2.]));
+        let two = tensor(DType::I16, &[], &[2.]);
+        assert_eq!(scalar(two, DType::C64), tensor(DType::C64, &[], &[2., 0.]));
+    }
+
+    /// Each value lies next to the middle of two 16-bit floats, where rounding twice goes wrong.
+    #[test]
+    fn rounds_once() {
+        let tie = 1. + f64::powi(2., -8);
+        let above = tie + f64::powi(2., -50);
+        let below = tie - f64::powi(2., -50);
+        let step = 1. + f64::powi(2., -7);
+        for (value, expected) in [(tie, 1.), (above, step), (below, 1.), (-above, -step)] {
+            let got = scalar(tensor(DType::F64, &[], &[value]), DType::BF16);
+            assert_eq!(got, tensor(DType::BF16, &[], &[expected]), "{value}");
+        }
+        let tie = (1i128 << 40) + (1 << 32);
+        for (dtype, value, up) in [
+            (DType::I64, tie, false),
+            (DType::I64, tie + 1, true),
+            (DType::I64, tie - 1, false),
+            (DType::I64, -(tie + 1), true),
+            (DType::I64, (tie << 20) + 1, true),
+            (DType::I64, tie << 20, false),
+            (DType::U64, (tie << 23) + 1, true),
+            (DType::U64, tie << 23, false),
+            (DType::U64, (tie << 23) - 1, false),
+            (DType::I32, (tie >> 10) + 1, true),
+            (DType::I32, -(tie >> 10) - 1, true),
+            (DType::I32, tie >> 10, false),
+        ] {
+            let got = scalar(int(dtype, value), DType::BF16);
+            let leading = f64::powi(2., value.unsigned_abs().ilog2() as i32);
+            let size = leading * if up { step } else { 1. };
+            let expected = if value < 0 { -size } else { size };
+            assert_eq!(got, tensor(DType::BF16, &[], &[expected]), "{value}");
+        }
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        for from in DType::ALL {
+            for to in DType::ALL {
+                check(Convert { to }, &[pattern(from, &[700], 1)]);
+                check(Convert { to }, &[pattern(from, &[2, 0], 1)]);
+                check(Convert { to }, &[pattern(from, &[], 2)]);
+            }
+        }
+        // Splats stay splats.
+        let one = Literal::splat(TensorType::new([1 << 40], DType::F32), &1f32.to_le_bytes());
+        let function = crate::testing::function(Convert { to: DType::BF16 }, &[one.clone()]);
+        let op = OpView { function: &function, id: function.blocks[function.body].ops[0] };
+        let splat = Convert { to: DType::BF16 };
+        let mut frame = Frame::new(None, &function, 0);
+        let got = splat.evaluate(&mut frame, op, &[one]).expect("a conversion");
+        assert_eq!(got[0].as_splat(), Some(&[0x80, 0x3f][..]));
+    }
+
+    #[test]
+    fn significands() {
+        assert_eq!(round_significand(1.5, 0, -126), 2.);
+        assert_eq!(round_significand(-2.5, 0, -126), -2.);
+        assert_eq!(round_significand(5e-324, 52, -1022), 5e-324);
+        assert_eq!(round_significand(f64::MAX, 51, -1022), f64::INFINITY);
+        assert_eq!((exponent(1.), exponent(-0.75), exponent(5e-324)), (0, -1, -1074));
+        assert_eq!(power_of_two(-1074), 5e-324);
+    }
+}

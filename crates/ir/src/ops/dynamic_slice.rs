@@ -105,3 +105,63 @@ impl StructuredOp for DynamicSlice {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, int, pattern, tensor};
+    use jaxrs_kernel::DType;
+
+    fn dynamic_slice(sizes: &[u64]) -> DynamicSlice {
+        DynamicSlice { sizes: sizes.into() }
+    }
+
+    #[test]
+    fn starts_are_clamped() {
+        let x = tensor(DType::F32, &[5], &[0., 1., 2., 3., 4.]);
+        let cases = [
+            (DType::I32, 1, 1.),
+            (DType::I32, -7, 0.),
+            (DType::I32, 4, 3.),
+            (DType::I8, -128, 0.),
+            (DType::U8, 255, 3.),
+            (DType::I64, i64::MAX.into(), 3.),
+            (DType::I64, i64::MIN.into(), 0.),
+            (DType::U64, u64::MAX.into(), 3.),
+            (DType::U64, 2, 2.),
+            (DType::U32, u32::MAX.into(), 3.),
+        ];
+        for (dtype, start, first) in cases {
+            let got = check(dynamic_slice(&[2]), &[x.clone(), int(dtype, start)]);
+            assert_eq!(got, [tensor(DType::F32, &[2], &[first, first + 1.])], "{dtype} {start}");
+        }
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        for dtype in DType::ALL {
+            check(dynamic_slice(&[]), &[pattern(dtype, &[], 0)]);
+            for (first, second) in [(0, 2), (5, -1), (1, 1)] {
+                let starts = [int(DType::I32, first), int(DType::I32, second)];
+                for sizes in [[2, 2], [4, 1], [0, 3], [4, 5]] {
+                    let x = pattern(dtype, &[4, 5], 0);
+                    let operands = [&[x], &starts[..]].concat();
+                    check(dynamic_slice(&sizes), &operands);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn faults() {
+        let x = TensorType::new([4], DType::F32);
+        let at = TensorType::scalar(DType::I32);
+        fault(dynamic_slice(&[5]), &[x.clone(), at.clone()]);
+        fault(dynamic_slice(&[2]), &[x.clone()]);
+        fault(dynamic_slice(&[2]), &[]);
+        fault(dynamic_slice(&[2, 2]), &[x.clone(), at.clone()]);
+        fault(dynamic_slice(&[2]), &[x.clone(), at.clone(), at]);
+        fault(dynamic_slice(&[2]), &[x.clone(), TensorType::scalar(DType::F32)]);
+        fault(dynamic_slice(&[2]), &[x, TensorType::new([1], DType::I32)]);
+    }
+}

@@ -129,3 +129,74 @@ impl StructuredOp for DynamicUpdateSlice {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, function, int, pattern, tensor};
+    use jaxrs_kernel::{Access, DType, interp};
+
+    #[test]
+    fn starts_are_clamped() {
+        let x = tensor(DType::I32, &[2, 3], &[0., 1., 2., 3., 4., 5.]);
+        let update = tensor(DType::I32, &[1, 2], &[8., 9.]);
+        let starts = [int(DType::U64, u64::MAX.into()), int(DType::U64, 1)];
+        let got = check(DynamicUpdateSlice, &[&[x, update], &starts[..]].concat());
+        assert_eq!(got, [tensor(DType::I32, &[2, 3], &[0., 1., 2., 3., 8., 9.])]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel_and_its_element_function() {
+        for dtype in DType::ALL {
+            let scalars = [pattern(dtype, &[], 0), pattern(dtype, &[], 1)];
+            check(DynamicUpdateSlice, &scalars);
+            for (first, second) in [(0, 2), (5, -1), (1, 1)] {
+                let starts = [int(DType::I16, first), int(DType::I16, second)];
+                for window in [[2, 2], [4, 1], [0, 3], [4, 5], [1, 1]] {
+                    let tensors = [pattern(dtype, &[4, 5], 0), pattern(dtype, &window, 1)];
+                    let operands = [&tensors, &starts[..]].concat();
+                    let expected = check(DynamicUpdateSlice, &operands);
+                    assert_eq!(by_element(&operands).to_bytes(), expected[0].to_bytes());
+                }
+            }
+        }
+    }
+
+    /// The result computed by a kernel around [`element`].
+    fn by_element(operands: &[Literal]) -> Literal {
+        let function = function(DynamicUpdateSlice, operands);
+        let op = OpView { function: &function, id: function.blocks[function.body].ops[0] };
+        let mut e = Emitter::new(&function, "by_element");
+        let ty = op.result_type(0);
+        let parts = ty.dtype.parts();
+        let mut buffers = Vec::new();
+        for (&value, literal) in function.parameters().iter().zip(operands) {
+            let from = literal.ty();
+            let len = from.len() * from.dtype.parts();
+            let param = e.builder().param(from.dtype.part(), len, Access::Read);
+            e.read_from(value, param);
+            buffers.push(literal.to_bytes());
+        }
+        let out = e.builder().param(ty.dtype.part(), ty.len() * parts, Access::Write);
+        e.write_to(op.result(0), out);
+        buffers.push(vec![0; ty.bytes() as usize]);
+        lower::nest(&mut e, &ty.shape, false, |e, index| {
+            let value = element(e, op, index);
+            e.write(op.result(0), index, value);
+        });
+        interp::run(&e.finish(), &mut buffers, 0, 1);
+        Literal::dense(ty.clone(), buffers.pop().expect("the result"))
+    }
+
+    #[test]
+    fn faults() {
+        let ty = |shape: &[u64], dtype| TensorType::new(shape, dtype);
+        let (x, at) = (ty(&[4], DType::F32), TensorType::scalar(DType::I32));
+        fault(DynamicUpdateSlice, &[x.clone()]);
+        fault(DynamicUpdateSlice, &[x.clone(), x.clone()]);
+        fault(DynamicUpdateSlice, &[x.clone(), ty(&[5], DType::F32), at.clone()]);
+        fault(DynamicUpdateSlice, &[x.clone(), ty(&[2], DType::I32), at.clone()]);
+        fault(DynamicUpdateSlice, &[x.clone(), ty(&[2, 1], DType::F32), at]);
+        fault(DynamicUpdateSlice, &[x.clone(), x.clone(), x]);
+    }
+}

@@ -66,3 +66,18 @@ impl StructuredOp for GetDimensionSize {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, tensor};
+
+    #[test]
+    fn gives_the_extent() {
+        let x = pattern(DType::F32, &[2, 7], 1);
+        let got = check(GetDimensionSize { axis: 1 }, &[x]);
+        assert_eq!(got, [tensor(DType::I32, &[], &[7.])]);
+        fault(GetDimensionSize { axis: 1 }, &[TensorType::new([2], DType::I8)]);
+        fault(GetDimensionSize { axis: 0 }, &[TensorType::new([1 << 31], DType::I8)]);
+    }
+}

@@ -71,3 +71,44 @@ impl StructuredOp for Iota {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, read, tensor};
+
+    fn iota(axis: usize, shape: &[u64], dtype: DType) -> Iota {
+        Iota { axis, ty: TensorType::new(shape, dtype) }
+    }
+
+    #[test]
+    fn counts_along_its_axis() {
+        let got = check(iota(1, &[2, 3], DType::F16), &[]);
+        assert_eq!(got, [tensor(DType::F16, &[2, 3], &[0., 1., 2., 0., 1., 2.])]);
+        let got = check(iota(0, &[2, 2], DType::C64), &[]);
+        let rows = [0., 0., 0., 0., 1., 0., 1., 0.];
+        assert_eq!(got, [tensor(DType::C64, &[2, 2], &rows)]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        for dtype in DType::ALL.into_iter().filter(|&d| d != DType::I1) {
+            for shape in [&[300][..], &[3, 0], &[2, 3, 4], &[1, 1]] {
+                for axis in 0..shape.len() {
+                    check(iota(axis, shape, dtype), &[]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn faults() {
+        assert_eq!(fault(iota(0, &[2], DType::I1), &[]), "iota: element type i1 is not taken");
+        fault(iota(1, &[2], DType::I8), &[]);
+        fault(iota(0, &[1 << 40, 1 << 40], DType::I8), &[]);
+        let attributes = Attributes::new().with_int("iota_dimension", -1);
+        let ty = TensorType::new([2], DType::I8);
+        assert!(read("stablehlo.iota", attributes.clone(), &[], &[ty]).is_err());
+        assert!(read("stablehlo.iota", attributes, &[], &[]).is_err());
+    }
+}

@@ -146,3 +146,76 @@ impl StructuredOp for Pad {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, tensor};
+    use jaxrs_kernel::DType;
+
+    fn pad(axes: &[(i64, i64, u64)]) -> Pad {
+        Pad {
+            low: axes.iter().map(|a| a.0).collect(),
+            high: axes.iter().map(|a| a.1).collect(),
+            interior: axes.iter().map(|a| a.2).collect(),
+        }
+    }
+
+    #[test]
+    fn pads_as_the_specification_shows() {
+        let x = tensor(DType::I32, &[2, 3], &[1., 2., 3., 4., 5., 6.]);
+        let zero = tensor(DType::I32, &[], &[0.]);
+        let mut expected = [0.; 45];
+        for (at, value) in [(1, 1.), (4, 2.), (7, 3.), (19, 4.), (22, 5.), (25, 6.)] {
+            expected[at] = value;
+        }
+        let got = check(pad(&[(0, 2, 1), (1, 1, 2)]), &[x, zero]);
+        assert_eq!(got, [tensor(DType::I32, &[5, 9], &expected)]);
+    }
+
+    #[test]
+    fn negative_padding_removes_what_interior_padding_made() {
+        let x = tensor(DType::F32, &[3], &[1., 2., 3.]);
+        let nine = tensor(DType::F32, &[], &[9.]);
+        let got = check(pad(&[(-1, -2, 2)]), &[x, nine]);
+        assert_eq!(got, [tensor(DType::F32, &[4], &[9., 9., 2., 9.])]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        let cases: [(&[u64], &[(i64, i64, u64)]); 9] = [
+            (&[], &[]),
+            (&[0], &[(2, 1, 3)]),
+            (&[4], &[(-2, -2, 0)]),
+            (&[5], &[(-1, 3, 0)]),
+            (&[1], &[(2, 2, 7)]),
+            (&[1], &[(-1, 2, 0)]),
+            (&[3, 4], &[(1, 1, 0), (2, 0, 0)]),
+            (&[3, 4], &[(-3, 1, 2), (1, -2, 1)]),
+            (&[2, 3, 2], &[(0, 1, 0), (0, 0, 0), (1, 1, 1)]),
+        ];
+        for dtype in DType::ALL {
+            for (shape, axes) in cases {
+                check(pad(axes), &[pattern(dtype, shape, 1), pattern(dtype, &[], 2)]);
+            }
+        }
+    }
+
+    #[test]
+    fn faults() {
+        let operands = |shape: &[u64]| {
+            [TensorType::new(shape, DType::F32), TensorType::scalar(DType::F32)]
+        };
+        assert_eq!(
+            fault(pad(&[(-3, -2, 0)]), &operands(&[4])),
+            "pad: axis 0 of extent 4 with padding -3 and -2 would have -1 elements"
+        );
+        fault(pad(&[(0, 0, 0)]), &operands(&[4, 4]));
+        fault(pad(&[(i64::MAX, 0, 0)]), &operands(&[4]));
+        fault(pad(&[(i64::MIN, i64::MAX, 0)]), &operands(&[4]));
+        fault(pad(&[(0, 0, u64::MAX)]), &operands(&[4]));
+        fault(pad(&[(0, 0, 1 << 59)]), &operands(&[1 << 30]));
+        let mixed = [TensorType::new([4], DType::F32), TensorType::scalar(DType::I32)];
+        fault(pad(&[(0, 0, 0)]), &mixed);
+    }
+}

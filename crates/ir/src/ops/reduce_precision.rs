@@ -184,3 +184,45 @@ fn round_bits(b: &mut KernelBuilder, bits: Reg, ty: RegType, drop: u32) -> Reg {
     let kept = b.int(ty, !((1 << drop) - 1));
     b.binary(BinaryOp::And, sum, kept)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, read, tensor};
+
+    fn to(exponent_bits: u32, mantissa_bits: u32) -> ReducePrecision {
+        ReducePrecision { exponent_bits, mantissa_bits }
+    }
+
+    #[test]
+    fn rounds_as_the_specification_shows() {
+        let inf = f64::INFINITY;
+        let x = tensor(DType::F64, &[6], &[inf, -inf, 5e-324, -0., 65519., 65520.]);
+        let expected = tensor(DType::F64, &[6], &[inf, -inf, 0., -0., 65504., inf]);
+        assert_eq!(check(to(5, 10), &[x]), [expected]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        for dtype in [DType::BF16, DType::F16, DType::F32, DType::F64] {
+            for exponent in [1, 2, 4, 5, 8, 11, 64] {
+                for mantissa in [0, 1, 3, 7, 10, 23, 51, 52, 99] {
+                    check(to(exponent, mantissa), &[pattern(dtype, &[200], 1)]);
+                }
+            }
+            check(to(5, 10), &[pattern(dtype, &[0], 1)]);
+            check(to(5, 10), &[pattern(dtype, &[], 1)]);
+        }
+    }
+
+    #[test]
+    fn faults() {
+        fault(to(5, 10), &[TensorType::new([2], DType::I32)]);
+        for (exponent, mantissa) in [(0, 10), (5, -1), (1 << 40, 10)] {
+            let attributes = Attributes::new()
+                .with_int("exponent_bits", exponent)
+                .with_int("mantissa_bits", mantissa);
+            assert!(read("stablehlo.reduce_precision", attributes, &[], &[]).is_err());
+        }
+    }
+}

@@ -73,3 +73,33 @@ impl StructuredOp for Reverse {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, tensor};
+    use jaxrs_kernel::DType;
+
+    #[test]
+    fn runs_backwards() {
+        let x = tensor(DType::I16, &[2, 3], &[1., 2., 3., 4., 5., 6.]);
+        let expected = tensor(DType::I16, &[2, 3], &[3., 2., 1., 6., 5., 4.]);
+        assert_eq!(check(Reverse { axes: vec![1] }, &[x]), [expected]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        for dtype in DType::ALL {
+            check(Reverse { axes: vec![] }, &[pattern(dtype, &[], 0)]);
+            check(Reverse { axes: vec![0, 1] }, &[pattern(dtype, &[0, 3], 0)]);
+            check(Reverse { axes: vec![2, 0] }, &[pattern(dtype, &[3, 2, 4], 0)]);
+        }
+    }
+
+    #[test]
+    fn faults() {
+        let ty = [TensorType::new([2, 3], DType::F32)];
+        fault(Reverse { axes: vec![1, 1] }, &ty);
+        fault(Reverse { axes: vec![2] }, &ty);
+    }
+}

@@ -90,3 +90,41 @@ impl StructuredOp for Select {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, tensor};
+
+    #[test]
+    fn chooses_element_by_element() {
+        let predicate = tensor(DType::I1, &[2, 2], &[0., 1., 1., 0.]);
+        let x = tensor(DType::I32, &[2, 2], &[1., 2., 3., 4.]);
+        let y = tensor(DType::I32, &[2, 2], &[5., 6., 7., 8.]);
+        let expected = tensor(DType::I32, &[2, 2], &[5., 2., 3., 8.]);
+        assert_eq!(check(Select, &[predicate, x, y]), [expected]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        for dtype in DType::ALL {
+            for shape in [&[][..], &[0, 2], &[3, 4]] {
+                let (x, y) = (pattern(dtype, shape, 1), pattern(dtype, shape, 2));
+                check(Select, &[pattern(DType::I1, shape, 3), x.clone(), y.clone()]);
+                for seed in 0..4 {
+                    check(Select, &[pattern(DType::I1, &[], seed), x.clone(), y.clone()]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn faults() {
+        let ty = |shape: &[u64], dtype| TensorType::new(shape, dtype);
+        let (p, x) = (ty(&[2], DType::I1), ty(&[2], DType::F32));
+        fault(Select, &[p.clone(), x.clone()]);
+        fault(Select, &[x.clone(), x.clone(), x.clone()]);
+        fault(Select, &[ty(&[1], DType::I1), x.clone(), x.clone()]);
+        fault(Select, &[p, x, ty(&[2], DType::F64)]);
+    }
+}

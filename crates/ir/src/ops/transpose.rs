@@ -73,3 +73,39 @@ impl StructuredOp for Transpose {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, fault, pattern, tensor};
+    use jaxrs_kernel::DType;
+
+    fn transpose(permutation: &[usize]) -> Transpose {
+        Transpose { permutation: permutation.into() }
+    }
+
+    #[test]
+    fn turns_rows_into_columns() {
+        let x = tensor(DType::U8, &[2, 3], &[1., 2., 3., 4., 5., 6.]);
+        let expected = tensor(DType::U8, &[3, 2], &[1., 4., 2., 5., 3., 6.]);
+        assert_eq!(check(transpose(&[1, 0]), &[x]), [expected]);
+    }
+
+    #[test]
+    fn agrees_with_its_kernel() {
+        for dtype in DType::ALL {
+            check(transpose(&[]), &[pattern(dtype, &[], 0)]);
+            check(transpose(&[1, 0]), &[pattern(dtype, &[0, 4], 0)]);
+            check(transpose(&[2, 0, 1]), &[pattern(dtype, &[3, 4, 2], 0)]);
+            check(transpose(&[3, 1, 2, 0]), &[pattern(dtype, &[2, 1, 3, 5], 0)]);
+        }
+    }
+
+    #[test]
+    fn faults() {
+        let ty = [TensorType::new([2, 3], DType::F32)];
+        assert_eq!(fault(transpose(&[1, 1]), &ty), "transpose: permutation: axis 1 is named twice");
+        fault(transpose(&[0]), &ty);
+        fault(transpose(&[0, 2]), &ty);
+    }
+}
