@@ -113,6 +113,14 @@ impl KernelBuilder {
         self.kernel.params.push(Param { dtype, len, access })
     }
 
+    /// Says that a parameter that is written is read, too.
+    pub fn also_read(&mut self, param: ParamId) {
+        let access = &mut self.kernel.params[param].access;
+        if *access == Access::Write {
+            *access = Access::ReadWrite;
+        }
+    }
+
     /// Sets the number of values of the outer index; without it the kernel runs whole.
     pub fn set_range(&mut self, extent: u64) {
         self.kernel.range = Some(extent);

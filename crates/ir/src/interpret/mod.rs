@@ -11,7 +11,7 @@ mod region;
 mod walk;
 
 pub use layout::{rearrange, start_index, strided};
-pub use region::ScalarRegion;
+pub use region::{ScalarRegion, is_closed};
 pub use walk::{Walk, positions};
 
 use crate::error::{Error, Location};

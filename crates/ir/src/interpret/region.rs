@@ -173,6 +173,23 @@ impl Code {
     }
 }
 
+/// Whether every op of a region is over scalars and has a scalar body.
+fn is_scalar(function: &Function, block: BlockId) -> bool {
+    let rank_0 = |value: &ValueId| function.ty(*value).rank() == 0;
+    function.blocks[block].ops.iter().all(|&op| {
+        let data = &function.ops[op];
+        data.regions.is_empty()
+            && data.operands.iter().chain(&data.results).all(rank_0)
+            && matches!(ops::lower(function, op), Lowering::Elements { .. } | Lowering::View)
+    })
+}
+
+/// Whether a region can be emitted from its arguments alone: every op in it has a scalar body, and
+/// it uses no value of outside.
+pub fn is_closed(function: &Function, block: BlockId) -> bool {
+    is_scalar(function, block) && captures(function, block).is_empty()
+}
+
 /// Values used in a block (not in regions inside it) that are defined outside, each once.
 fn captures(function: &Function, block: BlockId) -> Vec<ValueId> {
     let data = &function.blocks[block];

@@ -184,6 +184,7 @@ impl<'a> Emitter<'a> {
     /// the writes).
     pub fn read_written(&mut self, value: ValueId, index: &[Affine]) -> Scalar {
         let param = self.writes[&value];
+        self.builder.also_read(param);
         self.load(value, param, index)
     }
 

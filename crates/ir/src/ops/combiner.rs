@@ -6,7 +6,7 @@
 //! the interpreter as well as in kernels; any other body runs as it stands, step by step.
 
 use crate::function::{BlockId, Function, ValueDef, ValueId};
-use crate::interpret::{Frame, ScalarRegion};
+use crate::interpret::{Frame, ScalarRegion, is_closed};
 use crate::literal::Literal;
 use crate::lower::{Emitter, Scalar};
 use crate::ops::Op;
@@ -106,6 +106,42 @@ impl Combiner {
             .collect()
     }
 
+    /// Like [`Combiner::emit`] for elements that stand before those in the accumulators.
+    pub fn emit_before(
+        &self,
+        e: &mut Emitter<'_>,
+        values: &[Reg],
+        elements: &[Scalar],
+    ) -> Vec<Reg> {
+        if self.ops.is_some() {
+            // One instruction each, all of which commute.
+            return self.emit(e, values, elements);
+        }
+        let mut arguments = elements.to_vec();
+        arguments.extend(self.unpack(values));
+        pack(&e.region(self.block, &arguments))
+    }
+
+    /// Whether combining these values with themselves, constants all, gives them again.
+    pub fn keeps(&self, function: &Function, values: &[ValueId]) -> bool {
+        let constants: Option<Vec<Literal>> =
+            values.iter().map(|&value| constant(function, value)).collect();
+        let Some(constants) = constants.filter(|_| is_closed(function, self.block)) else {
+            return false;
+        };
+        let mut e = Emitter::new(function, "keeps");
+        let mut registers = Vec::new();
+        for literal in &constants {
+            let dtype = literal.ty().dtype;
+            for part in 0..dtype.parts() {
+                registers.push(e.builder().constant(dtype.reg(), literal.bits(0, part)));
+            }
+        }
+        let elements = self.unpack(&registers);
+        let combined = self.emit(&mut e, &registers, &elements);
+        combined == registers
+    }
+
     /// The results from the final accumulators: rounded where more than the result's precision
     /// was kept.
     pub fn finish(&self, b: &mut KernelBuilder, values: &[Reg]) -> Vec<Scalar> {
@@ -126,7 +162,8 @@ impl Combiner {
         }
     }
 
-    fn unpack(&self, values: &[Reg]) -> Vec<Scalar> {
+    /// Elements of the accumulators' types from the registers of their parts.
+    pub fn unpack(&self, values: &[Reg]) -> Vec<Scalar> {
         let mut rest = values;
         let mut scalars = Vec::new();
         for dtype in &self.dtypes {

@@ -8,6 +8,7 @@ pub mod combiner;
 pub mod contraction;
 pub mod elementwise;
 pub mod indexing;
+pub mod window;
 
 use crate::attribute::Attributes;
 use crate::function::{BlockId, Function, OpData, OpId, ValueId};
@@ -297,6 +298,7 @@ ops! {
     constant::Constant,
     constant_like::ConstantLike,
     convert::Convert,
+    convolution::Convolution,
     custom_call::CustomCall,
     dot_general::DotGeneral,
     dynamic_slice::DynamicSlice,
@@ -310,10 +312,12 @@ ops! {
     pad::Pad,
     reduce::Reduce,
     reduce_precision::ReducePrecision,
+    reduce_window::ReduceWindow,
     reshape::Reshape,
     reverse::Reverse,
     scatter::Scatter,
     select::Select,
+    select_and_scatter::SelectAndScatter,
     slice::Slice,
     sort::Sort,
     top_k::TopK,

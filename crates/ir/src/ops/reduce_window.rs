@@ -1,0 +1,281 @@
+//! `stablehlo.reduce_window`: combines the elements under a sliding window with a region.
+//!
+//! Padding and the holes of a dilated tensor count as the initial value. A window as long as its
+//! axis that ends (or begins) at its element is a running sum, product, minimum, ...: JAX exports
+//! `cumsum` and its kin like this. It is computed in one pass ([`ReduceWindow::scan`]), as
+//! StableHLO lets a reduction put its initial values anywhere.
+
+use super::combiner::{Combiner, check_body, check_operands, pack};
+use super::reduce::{element, unzip};
+use super::window::{self, Names, WindowAxis};
+use super::{OpView, Signature, StructuredOp};
+use crate::attribute::Attributes;
+use crate::interpret::Frame;
+use crate::literal::Literal;
+use crate::lower::{ElementCost, Emitter, Lowering, Scalar, nest};
+use crate::types::{TensorType, advance};
+use jaxrs_kernel::builder::{self, Build, Guard, LoopOptions};
+use jaxrs_kernel::kernel::LoopKind;
+use jaxrs_kernel::{Affine, Reg};
+
+const NAMES: Names<'_> = Names {
+    op: "reduce_window",
+    extents: Some("window_dimensions"),
+    strides: "window_strides",
+    base_dilations: Some("base_dilations"),
+    dilations: Some("window_dilations"),
+};
+
+/// Windows of so many elements are unrolled, so that the loops over their places split where the
+/// padding ends.
+pub(super) const UNROLLED: u64 = 16;
+
+/// A windowed reduction of one or several operands of one shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReduceWindow {
+    /// The window along each axis.
+    pub window: Vec<WindowAxis>,
+}
+
+/// A window that makes a running reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The axis it runs along.
+    pub axis: usize,
+    /// Whether it runs from the last element to the first.
+    pub reverse: bool,
+}
+
+impl ReduceWindow {
+    /// The running reduction that the op is, if it is one.
+    pub fn scan(&self, op: OpView<'_>) -> Option<Scan> {
+        let shape = &op.operand_type(0).shape;
+        let mut along = (0..shape.len()).filter(|&axis| self.window[axis] != WindowAxis::POINT);
+        let (axis, None) = (along.next()?, along.next()) else { return None };
+        let extent = shape[axis];
+        let last = i64::try_from(extent).ok()?.checked_sub(1)?;
+        let ending = WindowAxis { extent, low: last, ..WindowAxis::POINT };
+        let beginning = WindowAxis { extent, high: last, ..WindowAxis::POINT };
+        let reverse = match self.window[axis] {
+            window if window == ending => false,
+            window if window == beginning => true,
+            _ => return None,
+        };
+        let inits = &op.data().operands[op.data().operands.len() / 2..];
+        Combiner::new(op.function, op.region(0))
+            .keeps(op.function, inits)
+            .then_some(Scan { axis, reverse })
+    }
+
+    fn elements(&self) -> u64 {
+        self.window.iter().fold(1, |product, axis| product.saturating_mul(axis.extent))
+    }
+
+    /// Takes the window's elements from axis `depth` on into the accumulators.
+    fn take(
+        &self,
+        e: &mut Emitter<'_>,
+        cx: &Context<'_>,
+        inside: &mut Vec<Affine>,
+        depth: usize,
+        values: &[Reg],
+    ) -> Vec<Reg> {
+        let Some(window) = self.window.get(depth) else {
+            let elements = self.read(e, cx, inside);
+            return cx.combiner.emit(e, values, &elements);
+        };
+        if self.elements() <= UNROLLED {
+            return (0..window.extent as i64).fold(values.to_vec(), |values, n| {
+                inside[depth] = Affine::constant(n);
+                self.take(e, cx, inside, depth + 1, &values)
+            });
+        }
+        let options = LoopOptions { ranged: false, split: true };
+        let (kind, carries) = (cx.combiner.kind(), cx.combiner.carries(values));
+        builder::reduce(e, window.extent as i64, options, kind, &carries, |e, var, values| {
+            inside[depth] = var.clone();
+            self.take(e, cx, inside, depth + 1, values)
+        })
+    }
+
+    /// The operands' elements under an element of the window, the initial values where there is
+    /// none.
+    fn read(&self, e: &mut Emitter<'_>, cx: &Context<'_>, inside: &[Affine]) -> Vec<Scalar> {
+        let shape = &cx.op.operand_type(0).shape;
+        let (mut at, mut guard) = (Vec::new(), Guard::Always);
+        for (axis, window) in self.window.iter().enumerate() {
+            let b = e.builder();
+            let (index, there) = window.locate(b, shape[axis], &cx.index[axis], &inside[axis]);
+            at.push(index);
+            guard = b.both(guard, there);
+        }
+        let read = |e: &mut Emitter<'_>| {
+            let operands = 0..cx.inits.len();
+            pack(&operands.map(|n| e.read(cx.op.operand(n), &at)).collect::<Vec<Scalar>>())
+        };
+        let parts = builder::branch(e, guard, read, |_| pack(cx.inits));
+        cx.combiner.unpack(&parts)
+    }
+
+    /// The loops of a running reduction.
+    fn emit_scan(scan: Scan, e: &mut Emitter<'_>, op: OpView<'_>) {
+        let operands = op.data().operands.len() / 2;
+        let combiner = Combiner::new(op.function, op.region(0));
+        let mut shape = op.operand_type(0).shape.clone();
+        let extent = std::mem::replace(&mut shape[scan.axis], 1) as i64;
+        nest(e, &shape, true, |e, index| {
+            let inits: Vec<Scalar> =
+                (0..operands).map(|n| e.read(op.operand(operands + n), &[])).collect();
+            let carries: Vec<_> = pack(&inits).into_iter().map(|init| (init, None)).collect();
+            let (options, kind) = (LoopOptions::default(), LoopKind::Sequential);
+            let mut at = index.to_vec();
+            builder::reduce(e, extent, options, kind, &carries, |e, var, values| {
+                at[scan.axis] =
+                    if scan.reverse { var.scale(-1).offset(extent - 1) } else { var.clone() };
+                let elements: Vec<Scalar> =
+                    (0..operands).map(|n| e.read(op.operand(n), &at)).collect();
+                let next = if scan.reverse {
+                    combiner.emit_before(e, values, &elements)
+                } else {
+                    combiner.emit(e, values, &elements)
+                };
+                for (n, scalar) in combiner.finish(e.builder(), &next).into_iter().enumerate() {
+                    e.write(op.result(n), &at, scalar);
+                }
+                next
+            });
+        });
+    }
+
+    /// The results' bits of a running reduction, in the interpreter.
+    fn evaluate_scan(
+        scan: Scan,
+        frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        inputs: &[Literal],
+        init: &[u64],
+    ) -> Result<Vec<u64>, String> {
+        let mut folder = Combiner::new(op.function, op.region(0)).folder(frame);
+        let (shape, len) = (&op.operand_type(0).shape, op.operand_type(0).len());
+        let stride: u64 = shape[scan.axis + 1..].iter().product();
+        let extent = shape[scan.axis];
+        let mut out = vec![0; len as usize * init.len()];
+        for start in (0..len).filter(|start| (start / stride) % extent == 0) {
+            let mut values = init.to_vec();
+            for n in 0..extent {
+                let n = if scan.reverse { extent - 1 - n } else { n };
+                let position = start + n * stride;
+                let mut elements = element(inputs, position);
+                if scan.reverse {
+                    folder.step(frame, &mut elements, &values)?;
+                    values = elements;
+                } else {
+                    folder.step(frame, &mut values, &elements)?;
+                }
+                let at = position as usize * init.len();
+                out[at..at + init.len()].copy_from_slice(&values);
+                folder.finish(&mut out[at..at + init.len()]);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// What reading an element of a window needs.
+struct Context<'a> {
+    op: OpView<'a>,
+    combiner: &'a Combiner,
+    inits: &'a [Scalar],
+    index: &'a [Affine],
+}
+
+impl StructuredOp for ReduceWindow {
+    const NAMES: &'static [&'static str] = &["stablehlo.reduce_window"];
+
+    fn from_attributes(
+        _name: &str,
+        attributes: &mut Attributes,
+        signature: &Signature,
+    ) -> Result<Self, String> {
+        let rank = signature.operands.first().map_or(0, TensorType::rank);
+        Ok(ReduceWindow { window: window::read(attributes, &NAMES, rank)? })
+    }
+
+    fn attributes(&self) -> Attributes {
+        window::write(&self.window, &NAMES)
+    }
+
+    fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
+        let (inputs, dtypes) = check_operands("reduce_window", &signature.operands)?;
+        signature.expect("reduce_window", signature.operands.len(), 1)?;
+        let shape = window::windows("reduce_window", &self.window, &inputs[0].shape)?;
+        check_body("reduce_window", &signature.regions[0], &dtypes)?;
+        let ty = |dtype| TensorType::checked("reduce_window", shape.clone(), dtype);
+        dtypes.into_iter().map(ty).collect()
+    }
+
+    fn evaluate(
+        &self,
+        frame: &mut Frame<'_>,
+        op: OpView<'_>,
+        operands: &[Literal],
+    ) -> Result<Vec<Literal>, String> {
+        let (inputs, inits) = operands.split_at(operands.len() / 2);
+        let init = element(inits, 0);
+        if let Some(scan) = self.scan(op) {
+            return Ok(unzip(op, &Self::evaluate_scan(scan, frame, op, inputs, &init)?));
+        }
+        let mut folder = Combiner::new(op.function, op.region(0)).folder(frame);
+        let (shape, strides) = (&inputs[0].ty().shape, inputs[0].ty().strides());
+        let extents: Vec<u64> = self.window.iter().map(|w| w.extent).collect();
+        let result = op.result_type(0);
+        let (mut index, mut out) = (vec![0; result.rank()], Vec::new());
+        for _ in 0..result.len() {
+            let mut values = init.clone();
+            let mut inside = vec![0; extents.len()];
+            loop {
+                let source = (0..extents.len()).try_fold(0, |at, axis| {
+                    let window = &self.window[axis];
+                    let n = window.source(shape[axis], index[axis], inside[axis])?;
+                    Some(at + n * strides[axis])
+                });
+                let elements = source.map_or_else(|| init.clone(), |at| element(inputs, at));
+                folder.step(frame, &mut values, &elements)?;
+                if !advance(&mut inside, &extents) {
+                    break;
+                }
+            }
+            folder.finish(&mut values);
+            out.extend(values);
+            advance(&mut index, &result.shape);
+        }
+        Ok(unzip(op, &out))
+    }
+
+    fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
+        if let Some(scan) = self.scan(op) {
+            let emit = move |e: &mut Emitter<'_>| Self::emit_scan(scan, e, op);
+            return Lowering::Loops { updates: Vec::new(), emit: Box::new(emit) };
+        }
+        let operands = op.data().operands.len() / 2;
+        Lowering::Elements {
+            cost: ElementCost::Loop(self.elements()),
+            element: Box::new(move |e, number, index| {
+                if let Some(known) = e.known(op.result(number), index) {
+                    return known;
+                }
+                let inits: Vec<Scalar> =
+                    (0..operands).map(|n| e.read(op.operand(operands + n), &[])).collect();
+                let combiner = &Combiner::new(op.function, op.region(0));
+                let cx = Context { op, combiner, inits: &inits, index };
+                let mut inside = vec![Affine::constant(0); index.len()];
+                let values = self.take(e, &cx, &mut inside, 0, &pack(&inits));
+                let scalars = combiner.finish(e.builder(), &values);
+                for (n, &scalar) in scalars.iter().enumerate() {
+                    e.remember(op.result(n), index, scalar);
+                }
+                scalars[number]
+            }),
+        }
+    }
+}
