@@ -17,6 +17,7 @@
 pub mod access;
 pub mod affine;
 pub mod builder;
+pub mod contraction;
 pub mod dtype;
 pub mod inst;
 pub mod interp;

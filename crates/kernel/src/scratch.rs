@@ -1,15 +1,44 @@
 //! The memory of library calls that is no value: what the planner places and the library uses.
 
-use crate::program::{Bytes, Library, Scratch};
+use crate::DType;
+use crate::contraction::{Arithmetic, Blocks, Contraction};
+use crate::program::{Bytes, Library, Scratch, Sort};
 
-/// Most bytes for each thread of a contraction or a sort.
+/// Most bytes for each thread.
 pub const LIMIT: u64 = 1 << 20;
 
-/// The scratch of a library call. A library must make do with it.
+/// The scratch of a library call.
 pub fn scratch(library: &Library) -> Scratch {
     let bytes = match library {
-        Library::Dot(_) | Library::Convolution(_) | Library::Sort(_) => LIMIT,
+        Library::Dot(dot) => contraction(&Contraction::of_dot(dot), dot.operand_types, dot.out),
+        Library::Convolution(conv) => Contraction::of_convolution(conv)
+            .unwrap_or_default()
+            .iter()
+            .map(|c| contraction(c, conv.operand_types, conv.out))
+            .max()
+            .unwrap_or(0),
+        Library::Sort(sort) => sort_bytes(sort),
         Library::TopK { .. } => 0,
     };
     Scratch { per_thread: Bytes(bytes).aligned() }
+}
+
+/// Bytes that one row of a sort needs.
+pub fn sort_row(sort: &Sort) -> u64 {
+    let widest = sort.dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
+    // Two arrays of keys with positions, and one row of the widest operand.
+    sort.extents[1].saturating_mul(2 * 16 + widest).saturating_add(192)
+}
+
+/// A row that does not fit is sorted in memory that the library allocates.
+fn sort_bytes(sort: &Sort) -> u64 {
+    let row = sort_row(sort);
+    if row > LIMIT { 0 } else { row }
+}
+
+fn contraction(one: &Contraction, operands: [DType; 2], out: DType) -> u64 {
+    let Some(arithmetic) = Arithmetic::of(operands, out) else { return 0 };
+    let [_, right, depth] = one.extents();
+    let parts = out.parts();
+    Blocks::new(arithmetic, out, right * parts, depth * parts).layout()[3]
 }

@@ -1,0 +1,100 @@
+//! Dots and convolutions: which way each is computed, chosen when the program is compiled.
+
+use super::engine::Engine;
+use super::plain;
+use super::tile::Machine;
+use crate::pool::Pool;
+use jaxrs_kernel::DType;
+use jaxrs_kernel::contraction::{Arithmetic, Contraction};
+use jaxrs_kernel::program::{Convolution, Dot};
+
+/// A contraction or convolution, ready to run.
+pub(super) struct Contract {
+    method: Method,
+    scratch_step: usize,
+}
+
+enum Method {
+    Blocks(Vec<Block>),
+    PlainDot(Dot),
+    PlainConvolution(Convolution),
+}
+
+/// An engine by the type it accumulates in.
+enum Block {
+    F32(Engine<f32>),
+    F64(Engine<f64>),
+    I32(Engine<i32>),
+    I64(Engine<i64>),
+}
+
+impl Contract {
+    /// A dot.
+    pub(super) fn dot(dot: &Dot, machine: Machine, scratch_step: usize) -> Contract {
+        let block = block(Contraction::of_dot(dot), dot.operand_types, dot.out, machine);
+        let method = match block {
+            Some(block) => Method::Blocks(vec![block]),
+            None => Method::PlainDot(dot.clone()),
+        };
+        Contract { method, scratch_step }
+    }
+
+    /// A convolution.
+    pub(super) fn convolution(
+        conv: &Convolution,
+        machine: Machine,
+        scratch_step: usize,
+    ) -> Contract {
+        let blocks = Contraction::of_convolution(conv).and_then(|phases| {
+            let blocks = phases.into_iter();
+            blocks.map(|c| block(c, conv.operand_types, conv.out, machine)).collect()
+        });
+        let method = match blocks {
+            Some(blocks) => Method::Blocks(blocks),
+            None => Method::PlainConvolution(conv.clone()),
+        };
+        Contract { method, scratch_step }
+    }
+
+    /// Computes the result.
+    ///
+    /// # Safety
+    /// As [`super::LibraryStep::run`].
+    pub(super) unsafe fn run(&self, pool: &Pool, buffers: *const *mut u8, scratch: *mut u8) {
+        // SAFETY: by the caller.
+        unsafe {
+            let (lhs, rhs, out) = (*buffers, *buffers.add(1), *buffers.add(2));
+            let plain = plain::Buffers { lhs, rhs, out };
+            match &self.method {
+                Method::Blocks(blocks) => {
+                    for block in blocks {
+                        let operands = [lhs.cast_const(), rhs.cast_const()];
+                        let step = self.scratch_step;
+                        match block {
+                            Block::F32(engine) => engine.run(pool, operands, out, scratch, step),
+                            Block::F64(engine) => engine.run(pool, operands, out, scratch, step),
+                            Block::I32(engine) => engine.run(pool, operands, out, scratch, step),
+                            Block::I64(engine) => engine.run(pool, operands, out, scratch, step),
+                        }
+                    }
+                }
+                Method::PlainDot(dot) => plain::dot(dot, pool, plain),
+                Method::PlainConvolution(conv) => plain::convolution(conv, pool, plain),
+            }
+        }
+    }
+}
+
+/// An engine for a contraction; None if the plain loops must do it.
+fn block(c: Contraction, types: [DType; 2], out: DType, machine: Machine) -> Option<Block> {
+    let arithmetic = Arithmetic::of(types, out)?;
+    Some(match arithmetic {
+        Arithmetic::F32 => Block::F32(Engine::new(c, types, out, arithmetic, machine)?),
+        Arithmetic::F64 => Block::F64(Engine::new(c, types, out, arithmetic, machine)?),
+        Arithmetic::I32 => Block::I32(Engine::new(c, types, out, arithmetic, machine)?),
+        Arithmetic::I64 => Block::I64(Engine::new(c, types, out, arithmetic, machine)?),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! Contractions and convolutions against the plain loops, on every kind of machine this one can be.
+
+use super::super::LibraryStep;
+use super::super::tests::{Random, aligned, machines};
+use super::plain;
+use crate::pool::Pool;
+use jaxrs_kernel::DType;
+use jaxrs_kernel::program::{Convolution, Dot, DotAxis, Library, SpatialAxis};
+
+const TYPES: [([DType; 2], DType); 20] = {
+    use DType as D;
+    [
+        ([D::F32, D::F32], D::F32),
+        ([D::F64, D::F64], D::F64),
+        ([D::BF16, D::BF16], D::BF16),
+        ([D::BF16, D::BF16], D::F32),
+        ([D::F16, D::F16], D::F16),
+        ([D::F32, D::BF16], D::F32),
+        ([D::C64, D::C64], D::C64),
+        ([D::C128, D::C128], D::C128),
+        ([D::I8, D::I8], D::I32),
+        ([D::U8, D::U8], D::I32),
+        ([D::U8, D::I8], D::I32),
+        ([D::I8, D::I8], D::I8),
+        ([D::I16, D::I16], D::I16),
+        ([D::I32, D::I32], D::I32),
+        ([D::U32, D::U32], D::U32),
+        ([D::I32, D::I32], D::I64),
+        ([D::I64, D::I64], D::I64),
+        ([D::I1, D::I1], D::I1),
+        ([D::I8, D::I8], D::F32),
+        ([D::F32, D::F32], D::C64),
+    ]
+};
+
+/// Runs the library's way and the plain loops on the same operands; one thread and three.
+fn check(library: &Library, types: [DType; 2], out: DType, lens: [u64; 3], random: &mut Random) {
+    let bytes = |dtype: DType, len: u64| (dtype.size() * len) as usize;
+    let lhs = random.elements(types[0], lens[0]);
+    let rhs = random.elements(types[1], lens[1]);
+    let mut expected = vec![0xa5u8; bytes(out, lens[2])];
+    let one = Pool::shared(1);
+    let pools = [Pool::shared(1), Pool::shared(3)];
+    let buffers =
+        plain::Buffers { lhs: lhs.as_ptr(), rhs: rhs.as_ptr(), out: expected.as_mut_ptr() };
+    // SAFETY: the buffers have the lengths that the shapes say.
+    unsafe {
+        match library {
+            Library::Dot(dot) => plain::dot(dot, &one, buffers),
+            Library::Convolution(conv) => plain::convolution(conv, &one, buffers),
+            _ => unreachable!(),
+        }
+    }
+    let per_thread = jaxrs_kernel::scratch::scratch(library).per_thread.0 as usize;
+    for machine in machines() {
+        let step = LibraryStep::with(library, &[], machine);
+        for pool in &pools {
+            let mut scratch = aligned(per_thread * pool.threads());
+            scratch.fill(0xff);
+            let mut result = vec![0x5au8; expected.len()];
+            let pointers = [lhs.as_ptr().cast_mut(), rhs.as_ptr().cast_mut(), result.as_mut_ptr()];
+            // SAFETY: as above; the scratch has the bytes for the pool's threads.
+            unsafe { step.run(pool, pointers.as_ptr(), scratch.as_mut_ptr()) };
+            assert!(
+                random.same(out, &result, &expected),
+                "{machine:?}, {} threads: {library:?}",
+                pool.threads()
+            );
+        }
+    }
+}
+
+/// Dense strides of axes with these extents, laid out in a random order.
+fn strides(extents: &[u64], random: &mut Random) -> Vec<i64> {
+    let mut order: Vec<usize> = (0..extents.len()).collect();
+    if random.below(2) == 0 {
+        random.shuffle(&mut order);
+    }
+    let mut strides = vec![0; extents.len()];
+    let mut step = 1;
+    for &axis in order.iter().rev() {
+        strides[axis] = step;
+        step *= extents[axis] as i64;
+    }
+    strides
+}
+
+fn random_dot(types: [DType; 2], out: DType, random: &mut Random) -> (Dot, [u64; 3]) {
+    let mut group = |most: u64, limit: u64| -> Vec<u64> {
+        let count = random.below(4).min(2);
+        let each = if count == 2 { limit.isqrt() } else { limit };
+        (0..count)
+            .map(|_| if random.below(12) == 0 { 1 } else { 1 + random.below(each.min(most)) })
+            .collect()
+    };
+    let (batch, m, n, k) = (group(3, 5), group(40, 50), group(70, 90), group(600, 300));
+    let (nb, nm, nn, nk) = (batch.len(), m.len(), n.len(), k.len());
+    let join = |parts: [&[u64]; 3]| parts.concat();
+    let lhs = join([&batch, &m, &k]);
+    let rhs = join([&batch, &n, &k]);
+    let result = join([&batch, &m, &n]);
+    let (ls, rs, os) = (strides(&lhs, random), strides(&rhs, random), strides(&result, random));
+    let axis = |extent, lhs, rhs, out| DotAxis { extent, lhs, rhs, out };
+    let dot = Dot {
+        operand_types: types,
+        out,
+        batch: (0..nb).map(|i| axis(batch[i], ls[i], rs[i], os[i])).collect(),
+        m: (0..nm).map(|i| axis(m[i], ls[nb + i], 0, os[nb + i])).collect(),
+        n: (0..nn).map(|i| axis(n[i], 0, rs[nb + i], os[nb + nm + i])).collect(),
+        k: (0..nk).map(|i| axis(k[i], ls[nb + nm + i], rs[nb + nn + i], 0)).collect(),
+    };
+    let len = |shape: &[u64]| shape.iter().product();
+    (dot, [len(&lhs), len(&rhs), len(&result)])
+}
+
+#[test]
+fn dots() {
+    let mut random = Random::new(1);
+    for (types, out) in TYPES {
+        for _ in 0..12 {
+            let (dot, lens) = random_dot(types, out, &mut random);
+            check(&Library::Dot(dot), types, out, lens, &mut random);
+        }
+    }
+}
+
+#[test]
+fn empty_dots() {
+    let axis = |extent, lhs, rhs, out| DotAxis { extent, lhs, rhs, out };
+    let mut random = Random::new(2);
+    for (m, n, k) in [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0), (1, 1, 0)] {
+        for (types, out) in TYPES {
+            let dot = Dot {
+                operand_types: types,
+                out,
+                batch: vec![],
+                m: vec![axis(m, k as i64, 0, n as i64)],
+                n: vec![axis(n, 0, 1, 1)],
+                k: vec![axis(k, 1, n as i64, 0)],
+            };
+            check(&Library::Dot(dot), types, out, [m * k, k * n, m * n], &mut random);
+        }
+    }
+}
+
+/// A random convolution: any layout, padding, dilation, reversal and groups.
+fn random_convolution(types: [DType; 2], out: DType, random: &mut Random) -> Convolution {
+    let rank = random.below(4).min(2) as usize;
+    let order = |random: &mut Random| {
+        let mut order: Vec<usize> = (0..rank + 2).collect();
+        random.shuffle(&mut order);
+        order
+    };
+    let (lhs_axes, rhs_axes, out_axes) = (order(random), order(random), order(random));
+    let (feature_groups, batch_groups) = match random.below(4) {
+        0 => (1 + random.below(3), 1),
+        1 => (1, 1 + random.below(3)),
+        _ => (1, 1),
+    };
+    let inputs = 1 + random.below(6);
+    let outputs = (1 + random.below(9)) * feature_groups * batch_groups;
+    let images = 1 + random.below(3);
+    let mut shapes = [vec![0; rank + 2], vec![0; rank + 2], vec![0; rank + 2]];
+    shapes[0][lhs_axes[0]] = images * batch_groups;
+    shapes[0][lhs_axes[1]] = inputs * feature_groups;
+    shapes[1][rhs_axes[0]] = inputs;
+    shapes[1][rhs_axes[1]] = outputs;
+    shapes[2][out_axes[0]] = images;
+    shapes[2][out_axes[1]] = outputs;
+    let spatial = (0..rank)
+        .map(|i| {
+            loop {
+                let axis = [lhs_axes[i + 2], rhs_axes[i + 2], out_axes[i + 2]];
+                let plain = random.below(2) == 0;
+                let mut pick = |most: u64| if plain { 1 } else { 1 + random.below(most) as i64 };
+                let (stride, lhs_dilation, rhs_dilation) = (pick(3), pick(3), pick(3));
+                let spatial = SpatialAxis {
+                    axis,
+                    stride,
+                    pad_low: random.below(7) as i64 - 2,
+                    pad_high: random.below(7) as i64 - 2,
+                    lhs_dilation,
+                    rhs_dilation,
+                    reverse: random.below(3) == 0,
+                };
+                let (size, window) = (random.below(14), 1 + random.below(4));
+                let dilated = |n: u64, by: i64| if n == 0 { 0 } else { (n as i64 - 1) * by + 1 };
+                let padded = dilated(size, lhs_dilation) + spatial.pad_low + spatial.pad_high;
+                let extent = (padded - dilated(window, rhs_dilation)).div_euclid(stride) + 1;
+                if padded < 0 {
+                    continue;
+                }
+                shapes[0][axis[0]] = size;
+                shapes[1][axis[1]] = window;
+                shapes[2][axis[2]] = extent.max(0) as u64;
+                break spatial;
+            }
+        })
+        .collect();
+    Convolution {
+        operand_types: types,
+        out,
+        shapes,
+        batch: [lhs_axes[0], out_axes[0]],
+        features: [lhs_axes[1], rhs_axes[0], rhs_axes[1], out_axes[1]],
+        spatial,
+        feature_groups,
+        batch_groups,
+    }
+}
+
+#[test]
+fn convolutions() {
+    let mut random = Random::new(3);
+    for round in 0..25 {
+        for (types, out) in TYPES {
+            if round > 3 && !matches!(out, DType::F32 | DType::BF16 | DType::C64) {
+                continue;
+            }
+            let conv = random_convolution(types, out, &mut random);
+            let lens = [0, 1, 2].map(|i: usize| conv.shapes[i].iter().product());
+            check(&Library::Convolution(conv), types, out, lens, &mut random);
+        }
+    }
+}
+
+/// Features enough for several tiles, and windows as a gradient has them.
+#[test]
+fn larger_convolutions() {
+    let axis =
+        |at: [usize; 3], pad: i64, stride: i64, lhs_dilation: i64, rhs_dilation: i64| SpatialAxis {
+            axis: at,
+            stride,
+            pad_low: pad,
+            pad_high: pad,
+            lhs_dilation,
+            rhs_dilation,
+            reverse: false,
+        };
+    let types = [DType::F32; 2];
+    let base = Convolution {
+        operand_types: types,
+        out: DType::F32,
+        shapes: [vec![2, 9, 14, 24], vec![3, 3, 24, 40], vec![2, 9, 14, 40]],
+        batch: [0, 0],
+        features: [3, 2, 3, 3],
+        spatial: vec![axis([1, 0, 1], 1, 1, 1, 1), axis([2, 1, 2], 1, 1, 1, 1)],
+        feature_groups: 1,
+        batch_groups: 1,
+    };
+    // The kernel's gradient: batch and features exchanged, the window as large as the image.
+    let kernel = Convolution {
+        shapes: [vec![2, 9, 14, 24], vec![2, 9, 14, 40], vec![3, 3, 24, 40]],
+        batch: [3, 2],
+        features: [0, 0, 3, 3],
+        spatial: vec![axis([1, 1, 0], 1, 1, 1, 1), axis([2, 2, 1], 1, 1, 1, 1)],
+        ..base.clone()
+    };
+    // The input's gradient of a strided convolution.
+    let input = Convolution {
+        shapes: [vec![2, 5, 7, 24], vec![3, 3, 24, 40], vec![2, 9, 13, 40]],
+        spatial: vec![axis([1, 0, 1], 1, 1, 2, 1), axis([2, 1, 2], 1, 1, 2, 1)],
+        ..base.clone()
+    };
+    let channels_first = Convolution {
+        shapes: [vec![2, 24, 9, 14], vec![40, 24, 3, 3], vec![2, 40, 9, 14]],
+        features: [1, 1, 0, 1],
+        spatial: vec![axis([2, 2, 2], 2, 1, 1, 2), axis([3, 3, 3], 1, 1, 1, 1)],
+        ..base.clone()
+    };
+    let mut random = Random::new(4);
+    for conv in [base, kernel, input, channels_first] {
+        let lens = [0, 1, 2].map(|i: usize| conv.shapes[i].iter().product());
+        check(&Library::Convolution(conv), types, DType::F32, lens, &mut random);
+    }
+}

@@ -1,0 +1,437 @@
+//! Contractions by blocks: packs a block of the right side, then runs tiles over it.
+//!
+//! A task is a rectangle of left and right rows of one batch; tasks are independent, and each
+//! accumulates its elements block of depth by block of depth in order. Neither a task's extents nor
+//! a tile's change any element's chain of operations, so the result does not depend on threads.
+//! The left side is read where it is if it has the right type and unit stride along depth, else a
+//! panel of it is packed, once for all tiles of the panel. All memory is the step's scratch.
+
+use super::pack::{Depth, MOST_CHECKS, Pack, PackFn, Packed, Rows};
+use super::source::Target;
+use super::tile::{Kernels, MOST_COLUMNS, MOST_ROWS, Machine, Run, Tile, Tiled};
+use crate::pool::Pool;
+use jaxrs_kernel::DType;
+use jaxrs_kernel::contraction::{
+    Arithmetic, Blocks, Contraction, DEPTH_BLOCK, DepthAxis, RowAxis, STAGED_ROWS,
+};
+
+/// Multiply-adds below which a contraction stays on one thread.
+const ONE_THREAD: u64 = 1 << 17;
+/// Most axes of a group.
+const MOST_AXES: usize = 16;
+
+/// A contraction ready to run, accumulated in `T`.
+pub(super) struct Engine<T: 'static> {
+    contraction: Contraction,
+    kernels: Kernels<T>,
+    pack: [PackFn<T>; 2],
+    /// Whether left elements in memory are `T`s.
+    left_is_number: bool,
+    /// Bytes of a left, a right and a result element, of complex ones of a part.
+    sizes: [isize; 3],
+    out: DType,
+    in_place: bool,
+    blocks: Blocks,
+    /// Left rows, right rows, depth, in scalars.
+    extents: [u64; 3],
+}
+
+/// Pointers that tasks share.
+#[derive(Clone, Copy)]
+struct Buffers {
+    left: *const u8,
+    right: *const u8,
+    out: *mut u8,
+    scratch: *mut u8,
+}
+// SAFETY: tasks write disjoint elements of the result and their own thread's scratch.
+unsafe impl Sync for Buffers {}
+
+/// The tables of a task.
+struct Work {
+    depth: Depth,
+    rows: Rows,
+    columns: Rows,
+    runs: [Run; DEPTH_BLOCK as usize],
+}
+
+/// The memory of a task.
+struct Places<T> {
+    left: *const u8,
+    out: *mut u8,
+    panel: *mut T,
+    block: *mut T,
+    staged: *mut T,
+}
+
+/// A rectangle of the result.
+#[derive(Clone, Copy)]
+struct Task {
+    batch: u64,
+    left: [u64; 2],
+    right: [u64; 2],
+}
+
+impl<T: Tiled + Packed + Target> Engine<T> {
+    /// None if the plain loops must do it.
+    pub(super) fn new(
+        mut contraction: Contraction,
+        operand_types: [DType; 2],
+        out: DType,
+        arithmetic: Arithmetic,
+        machine: Machine,
+    ) -> Option<Engine<T>> {
+        let [left, right] =
+            if contraction.swapped { [1, 0] } else { [0, 1] }.map(|i: usize| operand_types[i]);
+        let complex = out.is_complex();
+        if complex {
+            split_parts(&mut contraction);
+        }
+        let groups = [
+            contraction.batch.len(),
+            contraction.rows[0].len(),
+            contraction.rows[1].len(),
+            contraction.depth.len(),
+        ];
+        if contraction.checks.len() > MOST_CHECKS || groups.iter().any(|&g| g > MOST_AXES) {
+            return None;
+        }
+        let extents = contraction.extents();
+        let pack_right = if complex { Some(T::pack_complex()) } else { T::pack_fn(right) };
+        Some(Engine {
+            kernels: T::kernels(machine),
+            pack: [T::pack_fn(left)?, pack_right?],
+            left_is_number: size_of::<T>() as u64 == left.part().size(),
+            sizes: [left, right, out].map(|d| d.part().size() as isize),
+            out,
+            in_place: arithmetic.in_place(out),
+            blocks: Blocks::new(arithmetic, out, extents[1], extents[2]),
+            extents,
+            contraction,
+        })
+    }
+
+    /// Computes the result. `operands` are in the step's order; each thread's scratch begins
+    /// `scratch_step` bytes after the one before.
+    ///
+    /// # Safety
+    /// The buffers hold what the contraction reads and writes, the scratch what
+    /// [`jaxrs_kernel::scratch`] says for each thread; nothing overlaps.
+    pub(super) unsafe fn run(
+        &self,
+        pool: &Pool,
+        operands: [*const u8; 2],
+        out: *mut u8,
+        scratch: *mut u8,
+        scratch_step: usize,
+    ) {
+        let [left, right, depth] = self.extents;
+        let batches = self.contraction.batches();
+        if left == 0 || right == 0 || batches == 0 {
+            return;
+        }
+        let [first, second] = if self.contraction.swapped { [1, 0] } else { [0, 1] };
+        let buffers = Buffers { left: operands[first], right: operands[second], out, scratch };
+        let work = batches * left * right * depth.max(1);
+        let threads = if work < ONE_THREAD { 1 } else { pool.threads() as u64 };
+        let right_tasks = right.div_ceil(self.blocks.right);
+        let rows = self.task_rows(left, batches * right_tasks, threads, depth);
+        let left_tasks = left.div_ceil(rows);
+        let task = |number: u64| {
+            let (rest, right_task) = (number / right_tasks, number % right_tasks);
+            let (batch, left_task) = (rest / left_tasks, rest % left_tasks);
+            let span = |task: u64, step: u64, end: u64| [task * step, end.min((task + 1) * step)];
+            Task {
+                batch,
+                left: span(left_task, rows, left),
+                right: span(right_task, self.blocks.right, right),
+            }
+        };
+        let count = batches * left_tasks * right_tasks;
+        let buffers = &buffers;
+        let one = |number: i64, thread: usize| {
+            let scratch = buffers.scratch.wrapping_add(thread * scratch_step);
+            // SAFETY: by the caller; the thread's scratch is its own.
+            unsafe { self.task(&task(number as u64), Buffers { scratch, ..*buffers }) };
+        };
+        if threads == 1 {
+            (0..count as i64).for_each(|number| one(number, 0));
+        } else {
+            pool.each(count as i64, one);
+        }
+    }
+
+    /// Left rows of a task: enough to make packing the right side cheap, few enough to give all
+    /// threads work and to keep the result's piece in cache between blocks of depth.
+    fn task_rows(&self, left: u64, others: u64, threads: u64, depth: u64) -> u64 {
+        let unit = self.kernels.rows as u64;
+        let most = if self.blocks.staged {
+            STAGED_ROWS / unit * unit
+        } else if depth > DEPTH_BLOCK {
+            240 / unit * unit
+        } else {
+            1200 / unit * unit
+        };
+        let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(others) };
+        left.div_ceil(wanted).max(4 * unit).next_multiple_of(unit).min(most)
+    }
+
+    /// # Safety
+    /// As [`Engine::run`].
+    unsafe fn task(&self, task: &Task, buffers: Buffers) {
+        let c = &self.contraction;
+        let [batch_left, batch_right, batch_out] = self.batch_offsets(task.batch);
+        let [_, right_at, staged_at, _] = self.blocks.layout();
+        let left = buffers.left.wrapping_offset(batch_left * self.sizes[0]);
+        let right = buffers.right.wrapping_offset(batch_right * self.sizes[1]);
+        let out = buffers.out.wrapping_offset(batch_out * self.sizes[2]);
+        let panel: *mut T = buffers.scratch.cast();
+        let block: *mut T = buffers.scratch.wrapping_add(right_at as usize).cast();
+        let staged: *mut T = buffers.scratch.wrapping_add(staged_at as usize).cast();
+        let mut work = Work {
+            depth: Depth::new(),
+            rows: Rows::new(),
+            columns: Rows::new(),
+            runs: [Run::default(); DEPTH_BLOCK as usize],
+        };
+        let total = self.extents[2];
+        if total == 0 {
+            // SAFETY: by the caller.
+            unsafe { self.zeros(task, &mut work, out) };
+            return;
+        }
+        let mut start = 0;
+        while start < total {
+            let len = (total - start).min(self.blocks.depth);
+            work.depth.set(c, start, len as usize);
+            // SAFETY: by the caller.
+            unsafe {
+                self.pack_right(task, &mut work, right, block);
+                self.tiles(task, &mut work, &Places { left, out, panel, block, staged }, start > 0);
+            }
+            start += len;
+        }
+        if self.blocks.staged {
+            // SAFETY: by the caller.
+            unsafe { self.unstage(task, &mut work, staged, out) };
+        }
+    }
+
+    fn batch_offsets(&self, batch: u64) -> [isize; 3] {
+        let mut rest = batch;
+        let mut offsets = self.contraction.base;
+        for axis in self.contraction.batch.iter().rev() {
+            let at = (rest % axis.extent) as i64;
+            rest /= axis.extent;
+            offsets[0] += at * axis.left;
+            offsets[1] += at * axis.right;
+            offsets[2] += at * axis.out;
+        }
+        offsets.map(|o| o as isize)
+    }
+
+    /// Width of the right panel that begins `at` columns into a task of `columns`.
+    fn width(&self, at: usize, columns: usize) -> usize {
+        let lanes = self.kernels.lanes;
+        if columns - at > lanes { 2 * lanes } else { lanes }
+    }
+
+    /// Packs the task's right rows for the block of depth, panel after panel.
+    ///
+    /// # Safety
+    /// As [`Engine::run`].
+    unsafe fn pack_right(&self, task: &Task, work: &mut Work, right: *const u8, block: *mut T) {
+        let columns = (task.right[1] - task.right[0]) as usize;
+        let mut at = 0;
+        while at < columns {
+            let width = self.width(at, columns);
+            let len = width.min(columns - at);
+            work.columns.set(&self.contraction, 1, task.right[0] + at as u64, len);
+            let job = Pack {
+                contraction: &self.contraction,
+                base: right,
+                side: 1,
+                rows: &work.columns,
+                depth: &work.depth,
+                width,
+            };
+            // SAFETY: by the caller; the block has room for all of the task's panels.
+            unsafe { (self.pack[1])(&job, block.add(at * work.depth.len)) };
+            at += width;
+        }
+    }
+
+    /// Runs the tiles of a task for one block of depth.
+    ///
+    /// # Safety
+    /// As [`Engine::run`].
+    unsafe fn tiles(&self, task: &Task, work: &mut Work, places: &Places<T>, accumulate: bool) {
+        let c = &self.contraction;
+        let columns = (task.right[1] - task.right[0]) as usize;
+        let packed_run = [Run { start: 0, len: work.depth.len, left: 0 }];
+        // The result's offset of each panel of columns, where it is contiguous.
+        let mut starts = [None; 64];
+        let mut at = 0;
+        while at < columns {
+            let width = self.width(at, columns);
+            let len = width.min(columns - at);
+            work.columns.set(c, 1, task.right[0] + at as u64, len);
+            if self.in_place && work.columns.contiguous_out() {
+                starts[at / self.kernels.lanes] = Some(work.columns.out[0]);
+            }
+            at += width;
+        }
+        let mut row = task.left[0];
+        while row < task.left[1] {
+            let len = ((task.left[1] - row) as usize).min(self.kernels.rows);
+            let fits = |&&size: &&usize| size >= len;
+            let size = *self.kernels.sizes.iter().find(fits).expect("the last size fits");
+            work.rows.set(c, 0, row, len);
+            let direct = match work.rows.step {
+                Some(step) if self.left_is_number && size == len && step != 0 => {
+                    work.depth.left_runs(c, &work.rows, &mut work.runs).map(|runs| (step, runs))
+                }
+                _ => None,
+            };
+            let (left, row_step, runs) = match direct {
+                Some((step, runs)) => {
+                    let first = work.rows.operand[0] as isize;
+                    (places.left.cast::<T>().wrapping_offset(first), step as isize, runs)
+                }
+                None => {
+                    let job = Pack {
+                        contraction: c,
+                        base: places.left,
+                        side: 0,
+                        rows: &work.rows,
+                        depth: &work.depth,
+                        width: size,
+                    };
+                    // SAFETY: by the caller; the panel has room for the largest tile's rows.
+                    unsafe { (self.pack[0])(&job, places.panel) };
+                    (places.panel.cast_const(), 0, &packed_run[..])
+                }
+            };
+            let mut at = 0;
+            while at < columns {
+                let width = self.width(at, columns);
+                let mut tile = Tile {
+                    left,
+                    row_step,
+                    runs,
+                    right: places.block.wrapping_add(at * work.depth.len),
+                    rows: size,
+                    vectors: width / self.kernels.lanes,
+                    out: [places.out.cast(); MOST_ROWS],
+                    valid: [len, width.min(columns - at)],
+                    accumulate,
+                };
+                // SAFETY: by the caller.
+                unsafe {
+                    if self.blocks.staged {
+                        let first = (row - task.left[0]) as usize;
+                        for (i, out) in tile.out[..len].iter_mut().enumerate() {
+                            *out = places.staged.add((first + i) * self.blocks.right as usize + at);
+                        }
+                        (self.kernels.run)(&tile);
+                    } else if let Some(start) = starts[at / self.kernels.lanes] {
+                        for (out, &offset) in tile.out.iter_mut().zip(&work.rows.out[..len]) {
+                            *out = out.offset((offset + start) as isize);
+                        }
+                        (self.kernels.run)(&tile);
+                    } else {
+                        work.columns.set(c, 1, task.right[0] + at as u64, tile.valid[1]);
+                        self.scattered(tile, &work.rows, &work.columns, places.out);
+                    }
+                }
+                at += width;
+            }
+            row += len as u64;
+        }
+    }
+
+    /// Runs a tile whose elements are not neighbours in the result, or of another type there.
+    ///
+    /// # Safety
+    /// As [`Engine::run`].
+    unsafe fn scattered(&self, mut tile: Tile<'_, T>, rows: &Rows, columns: &Rows, out: *mut u8) {
+        let mut space = [[T::default(); MOST_COLUMNS]; MOST_ROWS];
+        for (out, line) in tile.out.iter_mut().zip(&mut space) {
+            *out = line.as_mut_ptr();
+        }
+        let accumulate = std::mem::replace(&mut tile.accumulate, false);
+        // SAFETY: by the caller; the tile fits the space. It is accumulated only in place.
+        unsafe {
+            (self.kernels.run)(&tile);
+            for (line, &row) in space.iter().zip(&rows.out[..rows.len]) {
+                for (&sum, &column) in line.iter().zip(&columns.out[..columns.len]) {
+                    let at = (row + column) as isize;
+                    if accumulate {
+                        let at = out.cast::<T>().offset(at);
+                        *at = (*at).plus(sum);
+                    } else {
+                        sum.write(out, at, self.out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes a task's staged sums to the result.
+    ///
+    /// # Safety
+    /// As [`Engine::run`].
+    unsafe fn unstage(&self, task: &Task, work: &mut Work, staged: *const T, out: *mut u8) {
+        let columns = task.right[1] - task.right[0];
+        let mut at = 0;
+        while at < columns {
+            let len = (columns - at).min(MOST_COLUMNS as u64) as usize;
+            work.columns.set(&self.contraction, 1, task.right[0] + at, len);
+            for row in task.left[0]..task.left[1] {
+                work.rows.set(&self.contraction, 0, row, 1);
+                let line = (row - task.left[0]) * self.blocks.right + at;
+                for (i, &column) in work.columns.out[..len].iter().enumerate() {
+                    // SAFETY: by the caller; the line is inside the staged piece.
+                    unsafe {
+                        let sum = *staged.add(line as usize + i);
+                        sum.write(out, (work.rows.out[0] + column) as isize, self.out);
+                    }
+                }
+            }
+            at += len as u64;
+        }
+    }
+
+    /// Writes zeros, the sums of no products.
+    ///
+    /// # Safety
+    /// As [`Engine::run`].
+    unsafe fn zeros(&self, task: &Task, work: &mut Work, out: *mut u8) {
+        for row in task.left[0]..task.left[1] {
+            work.rows.set(&self.contraction, 0, row, 1);
+            for column in task.right[0]..task.right[1] {
+                work.columns.set(&self.contraction, 1, column, 1);
+                let at = (work.rows.out[0] + work.columns.out[0]) as isize;
+                // SAFETY: by the caller.
+                unsafe { T::default().write(out, at, self.out) };
+            }
+        }
+    }
+}
+
+/// A contraction of complex elements as one of their parts: depth and right rows get one more axis,
+/// real and imaginary, and the right side is packed as `[[re, im], [-im, re]]`.
+fn split_parts(c: &mut Contraction) {
+    c.base = c.base.map(|b| 2 * b);
+    for axis in &mut c.batch {
+        (axis.left, axis.right, axis.out) = (2 * axis.left, 2 * axis.right, 2 * axis.out);
+    }
+    for axis in c.rows.iter_mut().flatten() {
+        (axis.operand, axis.out) = (2 * axis.operand, 2 * axis.out);
+    }
+    for axis in &mut c.depth {
+        (axis.left, axis.right) = (2 * axis.left, 2 * axis.right);
+    }
+    c.rows[1].push(RowAxis { extent: 2, operand: 0, out: 1 });
+    c.depth.push(DepthAxis { extent: 2, left: 1, right: 0 });
+}

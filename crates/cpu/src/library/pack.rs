@@ -1,0 +1,543 @@
+//! Copies pieces of an operand into panels: for each position of depth, the elements of a few rows
+//! side by side, as the tiles read them.
+
+use super::simd::Number;
+use super::source::Source;
+use super::tile::{MOST_COLUMNS, Run};
+use jaxrs_kernel::DType;
+use jaxrs_kernel::contraction::{Check, Contraction, DEPTH_BLOCK};
+
+/// Most checks of a contraction; one with more runs as plain loops.
+pub(super) const MOST_CHECKS: usize = 4;
+const DEPTH: usize = DEPTH_BLOCK as usize;
+
+/// Where a few rows are.
+pub(super) struct Rows {
+    /// How many.
+    pub(super) len: usize,
+    /// Offsets of their elements in the operand and in the result.
+    pub(super) operand: [i64; MOST_COLUMNS],
+    pub(super) out: [i64; MOST_COLUMNS],
+    /// Their part of each check's position.
+    place: [[i64; MOST_COLUMNS]; MOST_CHECKS],
+    /// Least and largest of it.
+    bounds: [(i64, i64); MOST_CHECKS],
+    /// The distance from each row's element to the next, if it is the same for all.
+    pub(super) step: Option<i64>,
+}
+
+/// Where the positions of a block of depth are.
+pub(super) struct Depth {
+    /// How many.
+    pub(super) len: usize,
+    left: [i64; DEPTH],
+    right: [i64; DEPTH],
+    place: [[i64; DEPTH]; MOST_CHECKS],
+    bounds: [(i64, i64); MOST_CHECKS],
+    /// Stretches where the left elements are neighbours; beyond that, the checks are equal, too.
+    runs: [Run; DEPTH],
+    run_count: usize,
+    taps: [Run; DEPTH],
+    tap_count: usize,
+    /// Whether the right elements are neighbours throughout.
+    right_unit: bool,
+}
+
+/// Counts through axes in row-major order, the last fastest.
+struct Odometer {
+    index: [u64; 16],
+}
+
+impl Odometer {
+    fn at(
+        mut position: u64,
+        extents: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator,
+    ) -> Odometer {
+        let mut index = [0; 16];
+        let count = extents.len();
+        for (axis, extent) in extents.rev().enumerate() {
+            index[count - 1 - axis] = position % extent;
+            position /= extent;
+        }
+        Odometer { index }
+    }
+}
+
+impl Rows {
+    pub(super) fn new() -> Rows {
+        Rows {
+            len: 0,
+            operand: [0; MOST_COLUMNS],
+            out: [0; MOST_COLUMNS],
+            place: [[0; MOST_COLUMNS]; MOST_CHECKS],
+            bounds: [(0, 0); MOST_CHECKS],
+            step: None,
+        }
+    }
+
+    /// The rows `[start, start + len)` of a side.
+    pub(super) fn set(&mut self, c: &Contraction, side: usize, start: u64, len: usize) {
+        let axes = &c.rows[side][..];
+        let checks = if side == c.checked { &c.checks[..] } else { &[] };
+        self.len = len;
+        if let ([axis], []) = (axes, checks) {
+            for i in 0..len {
+                self.operand[i] = (start as i64 + i as i64) * axis.operand;
+                self.out[i] = (start as i64 + i as i64) * axis.out;
+            }
+            self.step = Some(axis.operand);
+            return;
+        }
+        let mut odometer = Odometer::at(start, axes.iter().map(|a| a.extent));
+        let index = &mut odometer.index;
+        for i in 0..len {
+            self.operand[i] = axes.iter().zip(&*index).map(|(a, &at)| a.operand * at as i64).sum();
+            self.out[i] = axes.iter().zip(&*index).map(|(a, &at)| a.out * at as i64).sum();
+            for (check, place) in checks.iter().zip(&mut self.place) {
+                place[i] = check.base + check.row_step * index[check.row] as i64;
+            }
+            advance(index, axes.iter().map(|a| a.extent));
+        }
+        for (place, bounds) in self.place[..checks.len()].iter().zip(&mut self.bounds) {
+            *bounds = bounds_of(&place[..len]);
+        }
+        let step = if len > 1 { self.operand[1] - self.operand[0] } else { 1 };
+        let same = self.operand[..len].windows(2).all(|w| w[1] - w[0] == step);
+        self.step = same.then_some(step);
+    }
+
+    /// Whether the rows are neighbours in the result.
+    pub(super) fn contiguous_out(&self) -> bool {
+        self.out[..self.len].windows(2).all(|w| w[1] == w[0] + 1)
+    }
+}
+
+impl Depth {
+    pub(super) fn new() -> Depth {
+        Depth {
+            len: 0,
+            left: [0; DEPTH],
+            right: [0; DEPTH],
+            place: [[0; DEPTH]; MOST_CHECKS],
+            bounds: [(0, 0); MOST_CHECKS],
+            runs: [Run::default(); DEPTH],
+            run_count: 0,
+            taps: [Run::default(); DEPTH],
+            tap_count: 0,
+            right_unit: false,
+        }
+    }
+
+    /// The positions `[start, start + len)`.
+    pub(super) fn set(&mut self, c: &Contraction, start: u64, len: usize) {
+        self.len = len;
+        let axes = &c.depth[..];
+        if let ([axis], []) = (axes, &c.checks[..]) {
+            for i in 0..len {
+                let at = start as i64 + i as i64;
+                (self.left[i], self.right[i]) = (at * axis.left, at * axis.right);
+            }
+        } else {
+            let mut odometer = Odometer::at(start, axes.iter().map(|a| a.extent));
+            let index = &mut odometer.index;
+            for i in 0..len {
+                self.left[i] = axes.iter().zip(&*index).map(|(a, &at)| a.left * at as i64).sum();
+                self.right[i] = axes.iter().zip(&*index).map(|(a, &at)| a.right * at as i64).sum();
+                for (check, place) in c.checks.iter().zip(&mut self.place) {
+                    place[i] = check.depth_step * index[check.depth] as i64;
+                }
+                advance(index, axes.iter().map(|a| a.extent));
+            }
+            for (place, bounds) in self.place[..c.checks.len()].iter().zip(&mut self.bounds) {
+                *bounds = bounds_of(&place[..len]);
+            }
+        }
+        self.right_unit = self.right[..len].windows(2).all(|w| w[1] == w[0] + 1);
+        let checked = if c.checked == 0 { &self.left } else { &self.right };
+        let places = &self.place[..c.checks.len()];
+        self.run_count = runs(&self.left, len, &mut self.runs, |_| true);
+        self.tap_count =
+            runs(checked, len, &mut self.taps, |i| places.iter().all(|p| p[i] == p[i - 1]));
+    }
+
+    /// The stretches of left elements that the rows read; None if the rows differ in what they
+    /// read. Stretches that are zero for all rows are left out.
+    pub(super) fn left_runs<'a>(
+        &'a self,
+        c: &Contraction,
+        rows: &Rows,
+        space: &'a mut [Run; DEPTH],
+    ) -> Option<&'a [Run]> {
+        if c.checked != 0 || c.checks.is_empty() || self.all_inside(c, rows) {
+            return (self.run_count * 4 <= self.len + 3).then(|| &self.runs[..self.run_count]);
+        }
+        let mut count = 0;
+        for tap in &self.taps[..self.tap_count] {
+            let mut inside = true;
+            let mut outside = false;
+            for (number, check) in c.checks.iter().enumerate() {
+                let place = self.place[number][tap.start];
+                let (low, high) = rows.bounds[number];
+                inside &= low + place >= 0 && high + place < check.size;
+                outside |= high + place < 0 || low + place >= check.size;
+            }
+            if inside && !outside {
+                if count > 0 {
+                    let last: &mut Run = &mut space[count - 1];
+                    let gap = tap.start - last.start;
+                    if gap == last.len && tap.left == last.left + gap as i64 {
+                        last.len += tap.len;
+                        continue;
+                    }
+                }
+                space[count] = *tap;
+                count += 1;
+            } else if !outside {
+                return None;
+            }
+        }
+        let total: usize = space[..count].iter().map(|r| r.len).sum();
+        (count * 4 <= total + 3).then(|| &space[..count])
+    }
+
+    fn all_inside(&self, c: &Contraction, rows: &Rows) -> bool {
+        c.checks.iter().enumerate().all(|(number, check)| {
+            let ((a, b), (low, high)) = (rows.bounds[number], self.bounds[number]);
+            a + low >= 0 && b + high < check.size
+        })
+    }
+}
+
+fn advance(
+    index: &mut [u64; 16],
+    extents: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator,
+) {
+    let count = extents.len();
+    for (axis, extent) in extents.rev().enumerate() {
+        let at = &mut index[count - 1 - axis];
+        *at += 1;
+        if *at < extent {
+            return;
+        }
+        *at = 0;
+    }
+}
+
+fn bounds_of(values: &[i64]) -> (i64, i64) {
+    values.iter().fold((i64::MAX, i64::MIN), |(low, high), &v| (low.min(v), high.max(v)))
+}
+
+/// Stretches of neighbours, cut where `same` says so; returns their count.
+fn runs(
+    offsets: &[i64; DEPTH],
+    len: usize,
+    out: &mut [Run; DEPTH],
+    same: impl Fn(usize) -> bool,
+) -> usize {
+    let mut count = 0;
+    for i in 0..len {
+        if i > 0 && offsets[i] == offsets[i - 1] + 1 && same(i) {
+            out[count - 1].len += 1;
+        } else {
+            out[count] = Run { start: i, len: 1, left: offsets[i] };
+            count += 1;
+        }
+    }
+    count
+}
+
+/// What to pack.
+pub(super) struct Pack<'a> {
+    pub(super) contraction: &'a Contraction,
+    /// The operand's first element of the batch.
+    pub(super) base: *const u8,
+    /// Which side it is.
+    pub(super) side: usize,
+    pub(super) rows: &'a Rows,
+    pub(super) depth: &'a Depth,
+    /// Rows of the panel; those beyond `rows.len` become zero.
+    pub(super) width: usize,
+}
+
+/// Fills a panel `[depth][width]`.
+pub(super) type PackFn<T> = unsafe fn(&Pack<'_>, *mut T);
+
+/// The packing function for elements of a type.
+pub(super) trait Packed: Number {
+    /// None if the type is not read as this number.
+    fn pack_fn(dtype: DType) -> Option<PackFn<Self>>;
+
+    /// For the right side of complex elements: [`Contraction`] with parts as last axes.
+    fn pack_complex() -> PackFn<Self> {
+        pack_complex::<Self>
+    }
+}
+
+impl Packed for f32 {
+    fn pack_fn(dtype: DType) -> Option<PackFn<f32>> {
+        match dtype.part() {
+            DType::F32 => Some(pack::<f32, f32>),
+            DType::BF16 => Some(pack::<half::bf16, f32>),
+            DType::F16 => Some(pack::<half::f16, f32>),
+            _ => None,
+        }
+    }
+}
+
+impl Packed for f64 {
+    fn pack_fn(dtype: DType) -> Option<PackFn<f64>> {
+        (dtype.part() == DType::F64).then_some(pack::<f64, f64> as PackFn<f64>)
+    }
+}
+
+impl Packed for i32 {
+    fn pack_fn(dtype: DType) -> Option<PackFn<i32>> {
+        match dtype {
+            DType::I1 | DType::U8 => Some(pack::<u8, i32>),
+            DType::I8 => Some(pack::<i8, i32>),
+            DType::I16 => Some(pack::<i16, i32>),
+            DType::U16 => Some(pack::<u16, i32>),
+            DType::I32 | DType::U32 => Some(pack::<i32, i32>),
+            DType::I64 | DType::U64 => Some(pack::<i64, i32>),
+            _ => None,
+        }
+    }
+}
+
+impl Packed for i64 {
+    fn pack_fn(dtype: DType) -> Option<PackFn<i64>> {
+        match dtype {
+            DType::I1 | DType::U8 => Some(pack::<u8, i64>),
+            DType::I8 => Some(pack::<i8, i64>),
+            DType::I16 => Some(pack::<i16, i64>),
+            DType::U16 => Some(pack::<u16, i64>),
+            DType::I32 => Some(pack::<i32, i64>),
+            DType::U32 => Some(pack::<u32, i64>),
+            DType::I64 | DType::U64 => Some(pack::<i64, i64>),
+            _ => None,
+        }
+    }
+}
+
+/// # Safety
+/// The rows' elements at all depths that the checks let through are there; `out` has room for
+/// `depth.len * width` numbers.
+unsafe fn pack<S: Source<T>, T: Number>(job: &Pack<'_>, out: *mut T) {
+    let (rows, depth, width) = (job.rows, job.depth, job.width);
+    let checks =
+        if job.side == job.contraction.checked { &job.contraction.checks[..] } else { &[] };
+    let offsets = if job.side == 0 { &depth.left } else { &depth.right };
+    let offsets = &offsets[..depth.len];
+    let base: *const S = job.base.cast();
+    // SAFETY: every access below is of an element that the caller says is there, or inside the
+    // panel.
+    unsafe {
+        if rows.len < width {
+            for k in 0..depth.len {
+                for row in rows.len..width {
+                    *out.add(k * width + row) = T::default();
+                }
+            }
+        }
+        let free = checks.is_empty() || depth.all_inside(job.contraction, rows);
+        if free && rows.step == Some(1) {
+            let from = base.offset(rows.operand[0] as isize);
+            match rows.len {
+                32 => copy_rows::<S, T, 32>(from, offsets, out, width),
+                16 => copy_rows::<S, T, 16>(from, offsets, out, width),
+                12 => copy_rows::<S, T, 12>(from, offsets, out, width),
+                len => {
+                    for (k, &offset) in offsets.iter().enumerate() {
+                        let (from, to) = (from.offset(offset as isize), out.add(k * width));
+                        for row in 0..len {
+                            *to.add(row) = from.add(row).read().read();
+                        }
+                    }
+                }
+            }
+        } else if free {
+            let unit = if job.side == 0 { depth.run_count == 1 } else { depth.right_unit };
+            transpose(base, rows, offsets, unit, out, width);
+        } else if rows.step == Some(1) && unit_places(rows, checks) {
+            checked_rows(job, checks, offsets, base, out);
+        } else {
+            checked_taps(job, checks, base, out);
+        }
+    }
+}
+
+/// Copies `N` neighbouring rows at each depth.
+///
+/// # Safety
+/// As [`pack`].
+#[inline(always)]
+unsafe fn copy_rows<S: Source<T>, T: Number, const N: usize>(
+    from: *const S,
+    offsets: &[i64],
+    out: *mut T,
+    width: usize,
+) {
+    for (k, &offset) in offsets.iter().enumerate() {
+        // SAFETY: by the caller.
+        unsafe {
+            let from: [S; N] = from.offset(offset as isize).cast::<[S; N]>().read_unaligned();
+            out.add(k * width).cast::<[T; N]>().write_unaligned(from.map(S::read));
+        }
+    }
+}
+
+/// Copies rows that are not neighbours, a few positions of depth at a time.
+///
+/// # Safety
+/// As [`pack`].
+#[inline(always)]
+unsafe fn transpose<S: Source<T>, T: Number>(
+    base: *const S,
+    rows: &Rows,
+    offsets: &[i64],
+    unit: bool,
+    out: *mut T,
+    width: usize,
+) {
+    for (block, offsets) in offsets.chunks(16).enumerate() {
+        for row in 0..rows.len {
+            // SAFETY: by the caller.
+            unsafe {
+                let from = base.offset(rows.operand[row] as isize);
+                let mut to = out.add(block * 16 * width + row);
+                if unit {
+                    let from = from.offset(offsets[0] as isize);
+                    for k in 0..offsets.len() {
+                        *to = from.add(k).read().read();
+                        to = to.wrapping_add(width);
+                    }
+                } else {
+                    for &offset in offsets {
+                        *to = from.offset(offset as isize).read().read();
+                        to = to.wrapping_add(width);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether each check's place is the same for all rows or grows by one with each.
+fn unit_places(rows: &Rows, checks: &[Check]) -> bool {
+    (0..checks.len()).all(|number| {
+        let place = &rows.place[number][..rows.len];
+        let step = if rows.len > 1 { place[1] - place[0] } else { 0 };
+        (step == 0 || step == 1) && place.windows(2).all(|w| w[1] - w[0] == step)
+    })
+}
+
+/// Copies the neighbouring rows that are inside at each depth; the rest becomes zero.
+///
+/// # Safety
+/// As [`pack`].
+unsafe fn checked_rows<S: Source<T>, T: Number>(
+    job: &Pack<'_>,
+    checks: &[Check],
+    offsets: &[i64],
+    base: *const S,
+    out: *mut T,
+) {
+    let rows = job.rows;
+    for (k, &offset) in offsets.iter().enumerate() {
+        let (mut low, mut high) = (0, rows.len as i64);
+        for (number, check) in checks.iter().enumerate() {
+            let first = rows.place[number][0] + job.depth.place[number][k];
+            if rows.len > 1 && rows.place[number][1] != rows.place[number][0] {
+                low = low.max(-first);
+                high = high.min(check.size - first);
+            } else if first < 0 || first >= check.size {
+                high = 0;
+            }
+        }
+        let high = high.max(0) as usize;
+        let low = (low.max(0) as usize).min(high);
+        // SAFETY: by the caller; rows from low to high are inside.
+        unsafe {
+            let from = base.offset((rows.operand[0] + offset) as isize);
+            let to = out.add(k * job.width);
+            for row in 0..low {
+                *to.add(row) = T::default();
+            }
+            for row in low..high {
+                *to.add(row) = from.add(row).read().read();
+            }
+            for row in high..rows.len {
+                *to.add(row) = T::default();
+            }
+        }
+    }
+}
+
+/// Copies row by row the stretches of depth that are inside; the rest becomes zero.
+///
+/// # Safety
+/// As [`pack`].
+unsafe fn checked_taps<S: Source<T>, T: Number>(
+    job: &Pack<'_>,
+    checks: &[Check],
+    base: *const S,
+    out: *mut T,
+) {
+    let (rows, depth) = (job.rows, job.depth);
+    for tap in &depth.taps[..depth.tap_count] {
+        for row in 0..rows.len {
+            let inside = checks.iter().enumerate().all(|(number, check)| {
+                let place = rows.place[number][row] + depth.place[number][tap.start];
+                (0..check.size).contains(&place)
+            });
+            // SAFETY: by the caller; the stretch is read only if it is inside.
+            unsafe {
+                let mut to = out.add(tap.start * job.width + row);
+                if inside {
+                    let from = base.offset((rows.operand[row] + tap.left) as isize);
+                    for k in 0..tap.len {
+                        *to = from.add(k).read().read();
+                        to = to.wrapping_add(job.width);
+                    }
+                } else {
+                    for _ in 0..tap.len {
+                        *to = T::default();
+                        to = to.wrapping_add(job.width);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Packs complex elements whose last row and depth axes are their parts: `[[re, im], [-im, re]]`.
+///
+/// # Safety
+/// As [`pack`].
+unsafe fn pack_complex<T: Number>(job: &Pack<'_>, out: *mut T) {
+    let (rows, depth) = (job.rows, job.depth);
+    let checks =
+        if job.side == job.contraction.checked { &job.contraction.checks[..] } else { &[] };
+    for k in 0..depth.len {
+        for row in 0..job.width {
+            let inside = row < rows.len
+                && checks.iter().enumerate().all(|(number, check)| {
+                    let place = rows.place[number][row] + depth.place[number][k];
+                    (0..check.size).contains(&place)
+                });
+            let (imaginary_left, imaginary_out) = (k % 2 == 1, row % 2 == 1);
+            let part = i64::from(imaginary_left != imaginary_out);
+            // SAFETY: by the caller; an element is read only if it is inside.
+            unsafe {
+                let value = if inside {
+                    let at = rows.operand[row] + depth.right[k] + part;
+                    let value = *job.base.cast::<T>().offset(at as isize);
+                    if imaginary_left && !imaginary_out { value.negative() } else { value }
+                } else {
+                    T::default()
+                };
+                *out.add(k * job.width + row) = value;
+            }
+        }
+    }
+}
