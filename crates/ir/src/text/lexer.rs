@@ -45,6 +45,7 @@ pub(super) struct Place {
 
 /// Splits a text into tokens. `token` is the current one; `at` is the offset right behind it, from
 /// where a caller may scan bytes on its own and then [`Lexer::jump`].
+#[derive(Clone)]
 pub(super) struct Lexer<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],

@@ -385,19 +385,32 @@ impl<'a> Parser<'a> {
                 self.lex.bump();
                 self.generic(&mut draft)?;
             }
+            Token::Word("sdy.sharding_constraint") => {
+                self.sharding_constraint(results)?;
+                return Ok(false);
+            }
             Token::Word(name) => {
                 draft.name = name;
                 self.lex.bump();
-                match self.pretty(&mut draft)? {
-                    true => {}
-                    false => {
-                        self.skip_operation()?;
-                        self.report(unsupported(name), start);
-                        for (name, count, place) in results {
-                            self.define(name, None, count, place);
-                        }
-                        return Ok(false);
+                let (lexer, depth, scope) = (self.lex.clone(), self.depth, self.defined.len());
+                let known = match self.pretty(&mut draft) {
+                    Ok(known) => known,
+                    Err(_) if !self.exists(name) => {
+                        // Its syntax is not known either.
+                        self.lex = lexer;
+                        self.depth = depth;
+                        self.leave_scope(scope);
+                        false
                     }
+                    Err(error) => return Err(error),
+                };
+                if !known {
+                    self.skip_operation()?;
+                    self.report(unsupported(name), start);
+                    for (name, count, place) in results {
+                        self.define(name, None, count, place);
+                    }
+                    return Ok(false);
                 }
             }
             _ => return Err(self.expected("an op")),
@@ -415,6 +428,33 @@ impl<'a> Parser<'a> {
         }
         self.finish(draft, block, results, location);
         Ok(false)
+    }
+
+    /// `sdy.sharding_constraint %a <@mesh, ...> : type`: on one device, another name of `%a`.
+    fn sharding_constraint(&mut self, results: Vec<(&'a str, u32, Place)>) -> Parse<()> {
+        self.lex.bump();
+        let operand = self.operand()?;
+        if self.lex.token != Token::Punct(b'<') {
+            return Err(self.expected("a sharding"));
+        }
+        let end = self.lex.matching(self.lex.start.offset);
+        let end = end.ok_or_else(|| self.error_here("`<` is not closed"))?;
+        self.lex.jump(end);
+        self.optional_dict()?;
+        self.expect(b':')?;
+        self.parse_type()?;
+        self.trailing_location()?;
+        for (name, count, place) in results {
+            self.define(name, operand, count, place);
+        }
+        Ok(())
+    }
+
+    /// Whether there is an op of this name, or a form that stands for one.
+    fn exists(&self, name: &str) -> bool {
+        name.ends_with("return")
+            || name == "call"
+            || Op::from_name(name, &mut Attributes::new(), &Signature::default()).is_some()
     }
 
     /// A custom call of a test's check is that check.
@@ -618,7 +658,18 @@ impl<'a> Parser<'a> {
             results: types.to_vec(),
             regions: regions.iter().map(region).collect(),
         };
-        Op::from_name(name, attributes, &signature).or_else(|| Some(Err(unsupported(name))))
+        Some(match Op::from_name(name, attributes, &signature) {
+            None => Err(unsupported(name)),
+            Some(Ok(op)) => match op.unsupported() {
+                Some(what) => Err(unsupported(&what)),
+                None => Ok(op),
+            },
+            Some(Err(message)) => {
+                let short = name.split_once('.').map_or(name, |(_, short)| short);
+                let named = message.starts_with(short) || message.starts_with(name);
+                Err(if named { message } else { format!("{short}: {message}") })
+            }
+        })
     }
 
     /// Values for the results of an op that could not be made: the module is not returned, but

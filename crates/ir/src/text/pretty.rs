@@ -6,9 +6,10 @@
 use super::attributes::plain_ints;
 use super::lexer::{Token, unescape};
 use super::literals::parse_float;
-use super::parser::{Draft, Parse, Parser};
+use super::parser::{Draft, Parse, Parser, place_location};
 use super::types::Type;
 use crate::attribute::{Attribute, Attributes};
+use crate::error::Error;
 use crate::ops::Elementwise;
 use crate::types::TensorType;
 use jaxrs_kernel::DType;
@@ -164,8 +165,8 @@ impl<'a> Parser<'a> {
             }
             (name, _) => {
                 let found = types.len();
-                self.report(format!("{name}: its type is a list of {found} types"), place);
-                draft.operand_types = types;
+                let message = format!("{name}: its type is a list of {found} types");
+                return Err(Box::new(Error::new(message, &place_location(place))));
             }
         }
         Ok(())
@@ -243,8 +244,8 @@ impl<'a> Parser<'a> {
         let parts = word.strip_prefix('e').and_then(|rest| rest.split_once('m'));
         let bits = parts.and_then(|(e, m)| Some((e.parse::<u16>().ok()?, m.parse::<u16>().ok()?)));
         let Some((exponent, mantissa)) = bits else {
-            self.report(format!("format {word}: expected one like e8m7"), place);
-            return Ok(());
+            let message = format!("format {word}: expected one like e8m7");
+            return Err(Box::new(Error::new(message, &place_location(place))));
         };
         for (name, bits) in [("exponent_bits", exponent), ("mantissa_bits", mantissa)] {
             let value = Attribute::Int(bits.into(), Some("i32".into()));
@@ -549,7 +550,7 @@ impl<'a> Parser<'a> {
         };
         let ty = TensorType::scalar(dtype);
         let arguments = [(); 2].map(|()| self.function.add_argument(block, ty.clone()));
-        let place = super::parser::place_location(draft.place);
+        let place = place_location(draft.place);
         let id = self.function.push_op(block, op, &arguments, vec![ty], &[], place);
         let results = self.function.ops[id].results.clone();
         self.function.blocks[block].yields = results;
