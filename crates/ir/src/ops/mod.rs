@@ -315,6 +315,7 @@ ops! {
     reduce_window::ReduceWindow,
     reshape::Reshape,
     reverse::Reverse,
+    rng_bit_generator::RngBitGenerator,
     scatter::Scatter,
     select::Select,
     select_and_scatter::SelectAndScatter,
