@@ -1,11 +1,32 @@
 //! The memory plan: which bytes each value of a program lives in, decided before it runs.
 //!
-//! [`plan`](fn@plan) is the pipeline: schedule, alias, donate, pack, validate.
+//! [`plan`](fn@plan) is the pipeline: schedule, alias, donate, share, place, validate. Modules:
+//! * `walk`: owners of bytes, and the one time line of steps; `liveness`: when bytes are in use.
+//! * `schedule`: the order of the steps; readers stand before the in-place writer.
+//! * `classes`, `alias`, `copies`, `donate`, `share`: values that share memory, and the copies
+//!   without which they cannot.
+//! * `regions` and [`pack`]: the arena, and results and dead arguments as room for others.
+//! * [`validate`]: an independent check; [`report`]: the plan for people and scripts.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod alias;
+mod classes;
+mod copies;
+mod donate;
+mod liveness;
+pub mod pack;
+mod regions;
+mod share;
+pub mod validate;
+mod walk;
+
+use crate::classes::{Classes, Context};
+use crate::copies::Copies;
+use crate::liveness::Liveness;
+use crate::walk::{Roots, TimeLine};
 use cranelift_entity::SecondaryMap;
-use jaxrs_kernel::program::{Bytes, ConstantId, Program, StepId, ValueId};
+use jaxrs_kernel::program::{Bytes, ConstantId, Donation, Program, Step, StepId, Storage, ValueId};
 use rustc_hash::FxHashMap;
 
 /// A region of memory.
@@ -35,6 +56,10 @@ pub struct Place {
 /// Every result `i` is complete at the end in `results[i]`: `Region::Output(i)` at offset 0, or
 /// `Region::Argument(a)` at offset 0 for a donated argument `a` that the result takes over. No two
 /// results name one region.
+///
+/// A loop's initial value, carry, next value and result of one position have one place, and so have
+/// a branch's results and the step's; a step's result has the place of the operand it updates.
+/// Values without bytes have no place.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The program, in its final order, with the copies that the plan needs as steps.
@@ -49,4 +74,291 @@ pub struct Planned {
     pub threads: u32,
     /// Bytes of the arena.
     pub arena: Bytes,
+    /// How the plan came about, for the report.
+    pub notes: Notes,
+}
+
+/// What a report needs beside the places.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    /// The copies, in the program's order.
+    pub copies: Vec<CopyNote>,
+    /// The donated arguments.
+    pub donations: Vec<DonationNote>,
+    /// Half-open ranges of points in which each value that owns bytes is in use.
+    pub live: SecondaryMap<ValueId, Vec<(u32, u32)>>,
+    /// The same for steps with scratch.
+    pub scratch_live: FxHashMap<StepId, (u32, u32)>,
+    /// A number for each piece of storage: values of one may overlap.
+    pub buffer: SecondaryMap<ValueId, u32>,
+    /// No arena for this order and these classes is smaller.
+    pub lower_bound: Bytes,
+    /// What placed the arena.
+    pub solver: &'static str,
+    /// The order of the steps that was chosen.
+    pub order: &'static str,
+}
+
+/// A copy in the planned program.
+#[derive(Clone, Debug)]
+pub struct CopyNote {
+    /// The step.
+    pub step: StepId,
+    /// What is copied.
+    pub value: ValueId,
+    /// How much.
+    pub bytes: Bytes,
+    /// Why.
+    pub reason: String,
+}
+
+/// What became of a donated argument.
+#[derive(Clone, Debug)]
+pub struct DonationNote {
+    /// The argument.
+    pub argument: u32,
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// What its buffer is used as.
+    pub used_as: UsedAs,
+    /// The result that takes it over.
+    pub output: Option<u32>,
+    /// Why it holds no result, or why not the one that the source names.
+    pub reason: String,
+}
+
+/// What a donated buffer is used as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsedAs {
+    /// A result lives in it at the end.
+    Output,
+    /// Other values live in it.
+    Scratch,
+    /// Nothing.
+    None,
+}
+
+/// What a plan is made for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Threads that run a step.
+    pub threads: u32,
+    /// Pair donated arguments with results only as the source names them.
+    pub strict_aliases: bool,
+    /// Check the plan with [`validate::validate`].
+    pub validate: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { threads: 1, strict_aliases: false, validate: cfg!(debug_assertions) }
+    }
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The planner contradicts itself.
+    #[error("the planner is at fault: {0}")]
+    Internal(String),
+    /// The validator refuses the plan.
+    #[error("the plan is wrong: {0}")]
+    Invalid(#[from] validate::Violation),
+}
+
+/// Rounds of copies before the planner gives up; two or three are usual.
+const MAX_ROUNDS: usize = 32;
+
+/// Plans a program's memory.
+pub fn plan(program: Program, options: &Options) -> Result<Planned, PlanError> {
+    let planned = plan_in_order(program, options, "source")?;
+    if options.validate {
+        validate::validate(&planned)?;
+    }
+    Ok(planned)
+}
+
+/// Plans a program whose steps stay in their order.
+fn plan_in_order(
+    mut program: Program,
+    options: &Options,
+    order: &'static str,
+) -> Result<Planned, PlanError> {
+    let mut copies = Copies::new(&program);
+    copies.results(&mut program);
+    for _ in 0..MAX_ROUNDS {
+        let roots = Roots::new(&program);
+        let line = TimeLine::new(&program);
+        let live = Liveness::new(&program, &roots, &line);
+        let context = Context::new(&program, &roots, &line, options.threads);
+        let mut classes = Classes::new(&context, &live);
+        let needs = alias::must_alias(&context, &mut classes);
+        if !needs.is_empty() {
+            let reasons = copies::reasons(&context, &classes, &needs);
+            let of = |v: ValueId| classes.find(roots.root(v).value);
+            copies.insert(&mut program, &needs, reasons, &of)?;
+            continue;
+        }
+        let late = donate::donate(&context, &mut classes, options.strict_aliases);
+        if let Some(moves) = late_copies(&context, &classes, &late) {
+            for (result, at, reason) in moves {
+                copies.result_at(&mut program, result, at, reason);
+            }
+            continue;
+        }
+        share::in_place(&context, &mut classes);
+        return Ok(finish(&context, &classes, &live, &copies, options, order));
+    }
+    Err(PlanError::Internal("the copies do not come to an end".into()))
+}
+
+/// Where in the body each late result is copied: result, step, reason. None if there are none.
+/// One a round, since each moves the others.
+fn late_copies(
+    context: &Context<'_>,
+    classes: &Classes,
+    late: &[donate::Late],
+) -> Option<Vec<(usize, usize, String)>> {
+    let body = &context.program.body;
+    late.iter().find_map(|pair| {
+        let parameter = context.program.parameters[pair.argument as usize].value;
+        let donor = classes.of(context.roots.root(parameter).value);
+        let result = context.program.results[pair.result as usize];
+        let result_class = classes.of(context.roots.root(result).value);
+        let dead = donor.ranges.last()?.1;
+        let made = result_class.ranges.last()?.0;
+        let early = body.partition_point(|s| {
+            let span = context.line.span(s);
+            span.read < dead || span.write <= made
+        });
+        // A loop's result may be named later than its memory is made, and parts come one by one.
+        let base = match context.program.values[result].storage {
+            Storage::View { base, .. } => base,
+            Storage::Parameter(_) | Storage::Constant(_) | Storage::Own => result,
+        };
+        let root = context.roots.root(result).value;
+        let names = |step: &Step| {
+            let mut found = step.results.contains(&base);
+            walk::makes(step, &mut |v| found |= context.roots.root(v).value == root);
+            found
+        };
+        let named = body.iter().rposition(names).map_or(0, |i| i + 1);
+        let at = early.max(named);
+        if dead > context.line.end {
+            return None;
+        }
+        let reason =
+            format!("argument {} is still read when result {} is made", pair.argument, pair.result);
+        Some(vec![(pair.result as usize, at, reason)])
+    })
+}
+
+fn finish(
+    context: &Context<'_>,
+    classes: &Classes,
+    live: &Liveness,
+    copies: &Copies,
+    options: &Options,
+    order: &'static str,
+) -> Planned {
+    let program = context.program;
+    let class = |value: ValueId| classes.of(context.roots.root(value).value);
+    let results: Vec<Region> = program
+        .results
+        .iter()
+        .enumerate()
+        .map(|(i, &value)| match class(value).argument {
+            Some(a) if context.bytes(value) > 0 => Region::Argument(a),
+            Some(_) | None => Region::Output(i as u32),
+        })
+        .collect();
+    let placement = regions::place(context, classes, &results);
+    let mut places: SecondaryMap<ValueId, Option<Place>> = SecondaryMap::new();
+    let mut notes = Notes {
+        copies: copies.notes(program),
+        lower_bound: Bytes(placement.lower_bound),
+        solver: placement.solver,
+        order,
+        ..Notes::default()
+    };
+    for (value, data) in &program.values {
+        let root = context.roots.root(value);
+        if data.is_empty() || live.ranges[root.value].is_empty() {
+            continue;
+        }
+        let place = match program.values[root.value].storage {
+            Storage::Constant(c) => {
+                Some(Place { region: Region::Constant(c), offset: Bytes::default() })
+            }
+            Storage::Parameter(i) if program.parameters[i as usize].donation == Donation::Kept => {
+                Some(Place { region: Region::Argument(i), offset: Bytes::default() })
+            }
+            Storage::Parameter(_) | Storage::Own | Storage::View { .. } => {
+                placement.places.get(&classes.find(root.value)).copied()
+            }
+        };
+        places[value] =
+            place.map(|p| Place { region: p.region, offset: Bytes(p.offset.0 + root.offset) });
+        notes.live[value] = live.ranges[root.value].to_vec();
+        notes.buffer[value] = classes.find(root.value).as_u32();
+    }
+    walk::visit(&program.body, &mut |step| {
+        if placement.scratch.contains_key(&step.id) {
+            let span = context.line.span(step);
+            notes.scratch_live.insert(step.id, (span.read, span.write + 1));
+        }
+    });
+    notes.donations = donations(context, classes, &results, &places);
+    Planned {
+        program: program.clone(),
+        places,
+        scratch: placement.scratch,
+        results,
+        threads: options.threads,
+        arena: Bytes(placement.arena),
+        notes,
+    }
+}
+
+fn donations(
+    context: &Context<'_>,
+    classes: &Classes,
+    results: &[Region],
+    places: &SecondaryMap<ValueId, Option<Place>>,
+) -> Vec<DonationNote> {
+    let program = context.program;
+    let mut others = vec![false; program.parameters.len()];
+    for (value, place) in places.iter() {
+        if let Some(Place { region: Region::Argument(i), .. }) = place {
+            let parameter = program.parameters[*i as usize].value;
+            others[*i as usize] |=
+                context.roots.root(value).value != context.roots.root(parameter).value;
+        }
+    }
+    let mut notes = Vec::new();
+    for (i, parameter) in program.parameters.iter().enumerate() {
+        let Donation::Donated { preferred } = parameter.donation else { continue };
+        let argument = i as u32;
+        let output =
+            results.iter().position(|r| *r == Region::Argument(argument)).map(|r| r as u32);
+        let reason = match (output, preferred) {
+            (Some(o), Some(p)) if o != p => {
+                format!("the source names result {p}; result {o} goes here without a copy")
+            }
+            (Some(_), _) => String::new(),
+            (None, _) => donate::refusal(context, classes, argument),
+        };
+        notes.push(DonationNote {
+            argument,
+            bytes: Bytes(context.bytes(parameter.value)).aligned(),
+            used_as: match output {
+                Some(_) => UsedAs::Output,
+                None if others[i] => UsedAs::Scratch,
+                None => UsedAs::None,
+            },
+            output,
+            reason,
+        });
+    }
+    notes
 }

@@ -1,0 +1,431 @@
+//! Puts the copies that a plan needs into the program, each with its reason.
+
+use crate::alias::{Need, Spot};
+use crate::classes::{Classes, Conflict, Context};
+use crate::walk::{Roots, TimeLine, lists, lists_mut, reads, visit};
+use crate::{CopyNote, PlanError};
+use jaxrs_kernel::program::{
+    Program, Scratch, Sharing, SourcePlace, Step, StepId, StepKind, Storage, Value, ValueId,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A copy at the end of a list: position, source and reason.
+type TailCopy = (u32, ValueId, String);
+
+/// The copies put in so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Copies {
+    /// Why each is needed.
+    reasons: FxHashMap<StepId, String>,
+    /// At the bottom of a loop (list 0) or the end of a branch (by its index): position, source and
+    /// reason.
+    tails: FxHashMap<(StepId, u32), Vec<TailCopy>>,
+    /// The steps of `tails`, ordered afresh whenever one is added.
+    tail_steps: FxHashSet<StepId>,
+    next_step: u32,
+}
+
+impl Copies {
+    /// No copies yet.
+    pub(crate) fn new(program: &Program) -> Copies {
+        let mut next_step = 0;
+        visit(&program.body, &mut |step| {
+            next_step = next_step.max(step.id.as_u32() + 1);
+            if let StepKind::Tile(tile) = &step.kind {
+                for inner in &tile.steps {
+                    next_step = next_step.max(inner.id.as_u32() + 1);
+                }
+            }
+        });
+        Copies { next_step, ..Copies::default() }
+    }
+
+    /// Every copy of a planned program in its order.
+    pub(crate) fn notes(&self, program: &Program) -> Vec<CopyNote> {
+        let mut notes = Vec::new();
+        visit(&program.body, &mut |step| {
+            if !matches!(step.kind, StepKind::Copy) {
+                return;
+            }
+            let reason = self.reasons.get(&step.id).map_or("stands in the program", |r| &r[..]);
+            notes.push(CopyNote {
+                step: step.id,
+                value: step.operands[0],
+                bytes: program.values[step.results[0]].bytes().aligned(),
+                reason: reason.to_string(),
+            });
+        });
+        notes
+    }
+
+    /// Makes a step that copies `value`.
+    fn step(&mut self, program: &mut Program, value: ValueId, reason: String) -> Step {
+        let data = &program.values[value];
+        let name = format!("{}.copy{}", data.name, program.values.len());
+        let copy = program.values.push(Value {
+            name,
+            op: "copy".into(),
+            dtype: data.dtype,
+            shape: data.shape.clone(),
+            storage: Storage::Own,
+            source: data.source.clone(),
+        });
+        let id = StepId::from_u32(self.next_step);
+        self.next_step += 1;
+        self.reasons.insert(id, reason);
+        Step {
+            id,
+            kind: StepKind::Copy,
+            operands: vec![value],
+            results: vec![copy],
+            updates: Vec::new(),
+            sharing: vec![vec![Sharing::SameElement]],
+            scratch: Scratch::default(),
+            origin: None,
+        }
+    }
+
+    /// Copies every result that cannot be returned where it is: a constant, an argument that is
+    /// kept, a part of a value, or a value that is a result already.
+    pub(crate) fn results(&mut self, program: &mut Program) {
+        let roots = Roots::new(program);
+        let mut seen = FxHashMap::default();
+        for i in 0..program.results.len() {
+            let value = program.results[i];
+            let root = roots.root(value).value;
+            let reason = match program.values[root].storage {
+                Storage::Constant(_) => Some("the result is a constant".to_string()),
+                Storage::Parameter(p)
+                    if program.parameters[p as usize].donation
+                        == jaxrs_kernel::program::Donation::Kept =>
+                {
+                    Some(format!("the result is argument {p}, which is not donated"))
+                }
+                Storage::Parameter(_) | Storage::Own | Storage::View { .. } => {
+                    if !roots.is_whole(program, value) {
+                        Some(format!("the result is a part of {}", program.values[root].name))
+                    } else {
+                        seen.get(&root)
+                            .map(|&other: &usize| format!("result {other} is the same value"))
+                    }
+                }
+            };
+            match reason {
+                Some(reason) if !program.values[value].is_empty() => {
+                    self.result(program, i, reason);
+                }
+                Some(_) | None => {
+                    seen.entry(root).or_insert(i);
+                }
+            }
+        }
+    }
+
+    /// Copies result `i` at the end.
+    pub(crate) fn result(&mut self, program: &mut Program, i: usize, reason: String) {
+        let step = self.step(program, program.results[i], reason);
+        program.results[i] = step.results[0];
+        program.body.push(step);
+    }
+
+    /// Copies result `i` as soon as the donated argument that it takes over is dead: before step
+    /// `at` of the body, whose readers from there on read the copy.
+    pub(crate) fn result_at(&mut self, program: &mut Program, i: usize, at: usize, reason: String) {
+        let value = program.results[i];
+        let step = self.step(program, value, reason);
+        let copy = step.results[0];
+        program.results[i] = copy;
+        for later in &mut program.body[at..] {
+            replace(later, value, copy);
+        }
+        program.body.insert(at, step);
+    }
+
+    /// Puts in the copies for `needs`, which were found for this program and these classes.
+    pub(crate) fn insert(
+        &mut self,
+        program: &mut Program,
+        needs: &[Need],
+        reasons: Vec<String>,
+        class_of: &impl Fn(ValueId) -> ValueId,
+    ) -> Result<(), PlanError> {
+        let mut before: FxHashMap<StepId, Vec<(u32, Step)>> = FxHashMap::default();
+        for (need, reason) in needs.iter().zip(reasons) {
+            match need.spot {
+                Spot::Operand(step, operand) => {
+                    let copy = self.step(program, need.value, reason);
+                    before.entry(step).or_default().push((operand, copy));
+                }
+                Spot::Next(step, slot) => {
+                    self.tail(program, (step, 0), slot, need.value, reason)?;
+                }
+                Spot::Branch(step, branch, slot) => {
+                    self.tail(program, (step, branch), slot, need.value, reason)?;
+                }
+            }
+        }
+        let mut body = std::mem::take(&mut program.body);
+        self.rebuild(program, &mut body, &mut before, class_of);
+        program.body = body;
+        Ok(())
+    }
+
+    fn tail(
+        &mut self,
+        program: &Program,
+        list: (StepId, u32),
+        slot: u32,
+        value: ValueId,
+        reason: String,
+    ) -> Result<(), PlanError> {
+        let tail = self.tails.entry(list).or_default();
+        if tail.iter().any(|t| t.0 == slot) {
+            return Err(PlanError::Internal(format!(
+                "a copy of {} does not settle its place",
+                program.values[value].name
+            )));
+        }
+        tail.push((slot, value, reason));
+        Ok(())
+    }
+
+    fn rebuild(
+        &mut self,
+        program: &mut Program,
+        steps: &mut Vec<Step>,
+        before: &mut FxHashMap<StepId, Vec<(u32, Step)>>,
+        class_of: &impl Fn(ValueId) -> ValueId,
+    ) {
+        let old = std::mem::take(steps);
+        for mut step in old {
+            if self.tail_steps.remove(&step.id) {
+                continue;
+            }
+            for list in lists_mut(&mut step) {
+                self.rebuild(program, list, before, class_of);
+            }
+            self.tails_of(program, &mut step, class_of);
+            for (operand, copy) in before.remove(&step.id).unwrap_or_default() {
+                step.operands[operand as usize] = copy.results[0];
+                steps.push(copy);
+            }
+            steps.push(step);
+        }
+    }
+
+    /// Writes the copies at the ends of a step's lists.
+    fn tails_of(
+        &mut self,
+        program: &mut Program,
+        step: &mut Step,
+        class_of: &impl Fn(ValueId) -> ValueId,
+    ) {
+        let id = step.id;
+        match &mut step.kind {
+            StepKind::While(inner) => {
+                let Some(tail) = self.tails.get(&(id, 0)).cloned() else { return };
+                let targets = inner.carries.clone();
+                let done = self.ordered(program, &tail, &targets, class_of);
+                for (slot, value) in done.values {
+                    inner.next[slot as usize] = value;
+                }
+                inner.body.extend(done.steps);
+            }
+            StepKind::Case(inner) => {
+                let targets = step.results.clone();
+                for (b, branch) in inner.branches.iter_mut().enumerate() {
+                    let Some(tail) = self.tails.get(&(id, b as u32)).cloned() else { continue };
+                    let done = self.ordered(program, &tail, &targets, class_of);
+                    for (slot, value) in done.values {
+                        branch.results[slot as usize] = value;
+                    }
+                    branch.steps.extend(done.steps);
+                }
+            }
+            StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy | StepKind::Tile(_) => {}
+        }
+    }
+
+    /// Orders copies that happen at once so that each is read before it is overwritten; a cycle is
+    /// broken by one more copy.
+    fn ordered(
+        &mut self,
+        program: &mut Program,
+        tail: &[TailCopy],
+        targets: &[ValueId],
+        class_of: &impl Fn(ValueId) -> ValueId,
+    ) -> Tail {
+        let mut left: Vec<Pending> = tail
+            .iter()
+            .map(|(slot, value, reason)| Pending {
+                slot: *slot,
+                value: *value,
+                class: Some(class_of(*value)),
+                reason: reason.clone(),
+            })
+            .collect();
+        let mut done = Tail::default();
+        while !left.is_empty() {
+            let free = left.iter().position(|copy| {
+                let target = Some(class_of(targets[copy.slot as usize]));
+                left.iter().all(|other| other.slot == copy.slot || other.class != target)
+            });
+            let at = free.unwrap_or_else(|| {
+                let target = Some(class_of(targets[left[0].slot as usize]));
+                for other in left.iter_mut().skip(1).filter(|other| other.class == target) {
+                    let saved = self.step(program, other.value, EXCHANGE.into());
+                    self.tail_steps.insert(saved.id);
+                    other.value = saved.results[0];
+                    other.class = None;
+                    done.steps.push(saved);
+                }
+                0
+            });
+            let Pending { slot, value, reason, .. } = left.remove(at);
+            let copy = self.step(program, value, reason);
+            self.tail_steps.insert(copy.id);
+            done.values.push((slot, copy.results[0]));
+            done.steps.push(copy);
+        }
+        done
+    }
+}
+
+const EXCHANGE: &str = "saves a value while others exchange their places";
+
+/// One of the copies at the end of a list: to position `slot`, reading a value of `class`.
+struct Pending {
+    slot: u32,
+    value: ValueId,
+    class: Option<ValueId>,
+    reason: String,
+}
+
+#[derive(Default)]
+struct Tail {
+    steps: Vec<Step>,
+    values: Vec<(u32, ValueId)>,
+}
+
+/// Makes a step read another value.
+fn replace(step: &mut Step, from: ValueId, to: ValueId) {
+    let swap = |v: &mut ValueId| {
+        if *v == from {
+            *v = to;
+        }
+    };
+    step.operands.iter_mut().for_each(swap);
+    match &mut step.kind {
+        StepKind::While(inner) => {
+            swap(&mut inner.condition_value);
+            inner.next.iter_mut().for_each(swap);
+        }
+        StepKind::Case(inner) => {
+            inner.branches.iter_mut().flat_map(|b| &mut b.results).for_each(swap);
+        }
+        StepKind::Tile(tile) => {
+            tile.steps.iter_mut().for_each(|s| replace(s, from, to));
+        }
+        StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy => {}
+    }
+    for list in lists_mut(step) {
+        list.iter_mut().for_each(|s| replace(s, from, to));
+    }
+}
+
+/// Words for why each copy is needed.
+pub(crate) fn reasons(context: &Context<'_>, classes: &Classes, needs: &[Need]) -> Vec<String> {
+    if needs.is_empty() {
+        return Vec::new();
+    }
+    let readers = Readers::new(context.program, context.roots, context.line);
+    needs.iter().map(|need| reason(context, classes, &readers, need)).collect()
+}
+
+fn reason(context: &Context<'_>, classes: &Classes, readers: &Readers, need: &Need) -> String {
+    let program = context.program;
+    let root = context.roots.root(need.value).value;
+    let name = &program.values[root].name;
+    let place = match need.spot {
+        Spot::Operand(..) => "is written in place",
+        Spot::Next(..) => "becomes a loop's carry",
+        Spot::Branch(..) => "becomes a branch's result",
+    };
+    match need.conflict {
+        Conflict::ReadOnly(_) => match program.values[root].storage {
+            Storage::Parameter(i) => format!("argument {i} {place} but is not donated"),
+            Storage::Constant(_) => format!("a constant {place}"),
+            Storage::Own | Storage::View { .. } => format!("{name} {place} over a kept value"),
+        },
+        Conflict::Live(point) => match readers.after(root, point) {
+            Some(reader) => format!("{name} {place} but is still read by {reader}"),
+            None => match classes.of(root).result {
+                Some(i) => format!("{name} {place} but is result {i}"),
+                None => format!("{name} {place} while the memory it should take is still read"),
+            },
+        },
+        Conflict::Fixed => format!("{name} {place} but has a buffer of its own"),
+        Conflict::Size => format!("{name} {place} but is too large for the buffer"),
+        Conflict::Part => format!("{name} is only read in part and {place}"),
+    }
+}
+
+/// Who reads each owner, and when.
+pub(crate) struct Readers {
+    by_root: FxHashMap<ValueId, Vec<(u32, String)>>,
+}
+
+impl Readers {
+    /// Every read of a program.
+    pub(crate) fn new(program: &Program, roots: &Roots, line: &TimeLine) -> Readers {
+        let mut by_root: FxHashMap<ValueId, Vec<(u32, String)>> = FxHashMap::default();
+        visit(&program.body, &mut |step| {
+            let mut note = |v: ValueId, at: u32| {
+                let list = by_root.entry(roots.root(v).value).or_default();
+                list.push((at, name_of(program, step)));
+            };
+            let span = line.span(step);
+            step.operands.iter().for_each(|&v| note(v, span.read));
+            match &step.kind {
+                StepKind::While(inner) => {
+                    note(inner.condition_value, span.inside[0].0);
+                    inner.next.iter().for_each(|&v| note(v, span.inside[0].1));
+                    // What is read inside is read again by the next iteration.
+                    for s in lists(step).into_iter().flatten() {
+                        reads(s, &mut |v| note(v, span.inside[0].1));
+                    }
+                }
+                StepKind::Case(inner) => {
+                    for (branch, at) in inner.branches.iter().zip(&span.inside) {
+                        branch.results.iter().for_each(|&v| note(v, at.1));
+                    }
+                }
+                StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy | StepKind::Tile(_) => {
+                }
+            }
+        });
+        for list in by_root.values_mut() {
+            list.sort_by_key(|l| l.0);
+        }
+        Readers { by_root }
+    }
+
+    /// The first step that reads an owner after a point.
+    pub(crate) fn after(&self, root: ValueId, point: u32) -> Option<&str> {
+        let list = self.by_root.get(&root)?;
+        list.get(list.partition_point(|l| l.0 <= point)).map(|l| &l.1[..])
+    }
+
+    /// The last step that reads an owner.
+    pub(crate) fn last(&self, root: ValueId) -> Option<&str> {
+        self.by_root.get(&root)?.last().map(|l| &l.1[..])
+    }
+}
+
+/// A step's name for people: its first result's, with its place in the source.
+pub(crate) fn name_of(program: &Program, step: &Step) -> String {
+    let Some(&result) = step.results.first() else { return format!("{}", step.id) };
+    let value = &program.values[result];
+    let place = |s: &SourcePlace| format!("{} ({s})", value.name);
+    value.source.as_ref().map_or_else(|| value.name.clone(), place)
+}

@@ -1,0 +1,249 @@
+//! Offsets for rows that are live at given times, in as little height as possible.
+//!
+//! Stand-alone: nothing here knows what a row is. Half-open: a row is live from `lower` on and dead
+//! at `upper`; in a gap it takes no room.
+
+/// What takes room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// First time it is live.
+    pub lower: u64,
+    /// First time it is dead.
+    pub upper: u64,
+    /// Its size.
+    pub size: u64,
+    /// Its offset is a multiple of this; 0 counts as 1.
+    pub alignment: u64,
+    /// Times inside at which it is not live, ascending, half-open.
+    pub gaps: Vec<(u64, u64)>,
+    /// Where it stands if that is given.
+    pub offset: Option<u64>,
+}
+
+/// Rows to place.
+#[derive(Clone, Debug, Default)]
+pub struct Problem {
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// How much the packer may try.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Comparisons of two rows.
+    pub comparisons: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort { comparisons: 4_000_000 }
+    }
+}
+
+/// Where each row stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Solution {
+    /// By row.
+    pub offsets: Vec<u64>,
+    /// The highest end.
+    pub height: u64,
+    /// No packing is lower than this.
+    pub lower_bound: u64,
+    /// What found it.
+    pub solver: &'static str,
+}
+
+impl Solution {
+    /// Whether nothing lower exists: the height is the lower bound.
+    pub fn is_optimal(&self) -> bool {
+        self.height == self.lower_bound
+    }
+}
+
+impl Row {
+    /// The stretches in which the row is live.
+    pub fn live(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let ends = self.gaps.iter().map(|g| g.0).chain([self.upper]);
+        let starts = [self.lower].into_iter().chain(self.gaps.iter().map(|g| g.1));
+        starts.zip(ends).filter(|(a, b)| a < b)
+    }
+
+    /// Whether two rows are ever live together.
+    pub fn overlaps(&self, other: &Row) -> bool {
+        if self.lower >= other.upper || other.lower >= self.upper {
+            return false;
+        }
+        if self.gaps.is_empty() && other.gaps.is_empty() {
+            return true;
+        }
+        self.live().any(|(a, b)| other.live().any(|(c, d)| a < d && c < b))
+    }
+}
+
+impl Problem {
+    /// The largest sum of sizes that are live at one time.
+    pub fn lower_bound(&self) -> u64 {
+        self.loads().into_iter().map(|l| l.1).max().unwrap_or(0)
+    }
+
+    /// The sum of sizes from each time at which it changes.
+    pub fn loads(&self) -> Vec<(u64, u64)> {
+        let mut events: Vec<(u64, bool, u64)> = Vec::new();
+        for row in &self.rows {
+            for (start, end) in row.live() {
+                events.push((start, true, row.size));
+                events.push((end, false, row.size));
+            }
+        }
+        events.sort_unstable();
+        let mut loads: Vec<(u64, u64)> = Vec::new();
+        let mut load = 0;
+        for (time, starts, size) in events {
+            load = if starts { load + size } else { load - size };
+            match loads.last_mut() {
+                Some(last) if last.0 == time => last.1 = load,
+                _ => loads.push((time, load)),
+            }
+        }
+        loads
+    }
+
+    /// Places every row: the best of several orders, then local search while the bound is not met
+    /// and effort is left.
+    pub fn solve(&self, effort: Effort) -> Solution {
+        let bound = self.lower_bound();
+        let mut best = Solution { lower_bound: bound, height: u64::MAX, ..Solution::default() };
+        let mut left = effort.comparisons;
+        for (solver, order) in self.orders() {
+            for fit in [Fit::Best, Fit::First] {
+                let Some(offsets) = self.place(&order, fit, &mut left) else { continue };
+                let height = self.height(&offsets);
+                if height < best.height {
+                    best = Solution { offsets, height, lower_bound: bound, solver };
+                }
+                if best.height <= bound {
+                    return best;
+                }
+            }
+        }
+        if best.height == u64::MAX {
+            let offsets = self.sweep();
+            let height = self.height(&offsets);
+            best = Solution { offsets, height, lower_bound: bound, solver: "sweep" };
+        }
+        best
+    }
+
+    fn height(&self, offsets: &[u64]) -> u64 {
+        self.rows.iter().zip(offsets).map(|(r, o)| o + r.size).max().unwrap_or(0)
+    }
+
+    fn orders(&self) -> Vec<(&'static str, Vec<u32>)> {
+        let rows = &self.rows;
+        let by = |key: &dyn Fn(&Row) -> (u64, u64, u64)| {
+            let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+            order.sort_by_key(|&i| (key(&rows[i as usize]), i));
+            order
+        };
+        let time = |r: &Row| r.upper - r.lower;
+        vec![
+            ("size", by(&|r| (!r.size, !time(r), r.lower))),
+            ("start", by(&|r| (r.lower, !r.size, r.upper))),
+            ("duration", by(&|r| (!time(r), !r.size, r.lower))),
+            ("area", by(&|r| (!(r.size.saturating_mul(time(r))), !r.size, r.lower))),
+            ("end", by(&|r| (!r.upper, !r.size, r.lower))),
+        ]
+    }
+
+    /// Places rows in an order, each into the lowest or the smallest gap. None if it takes more
+    /// comparisons than are left.
+    fn place(&self, order: &[u32], fit: Fit, left: &mut u64) -> Option<Vec<u64>> {
+        let mut offsets = vec![0; self.rows.len()];
+        let mut placed: Vec<u32> = Vec::with_capacity(order.len());
+        let mut taken: Vec<(u64, u64)> = Vec::new();
+        let fixed = order.iter().filter(|&&i| self.rows[i as usize].offset.is_some());
+        for &i in fixed {
+            offsets[i as usize] = self.rows[i as usize].offset.unwrap_or(0);
+            placed.push(i);
+        }
+        for &i in order {
+            let row = &self.rows[i as usize];
+            if row.offset.is_some() {
+                continue;
+            }
+            *left = left.checked_sub(placed.len() as u64)?;
+            taken.clear();
+            for &j in &placed {
+                let other = &self.rows[j as usize];
+                if row.overlaps(other) {
+                    taken.push((offsets[j as usize], offsets[j as usize] + other.size));
+                }
+            }
+            taken.sort_unstable();
+            offsets[i as usize] = gap(&taken, row, fit);
+            placed.push(i);
+        }
+        Some(offsets)
+    }
+
+    /// First fit by start among the rows still live: quick at any size.
+    fn sweep(&self) -> Vec<u64> {
+        let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
+        order.sort_by_key(|&i| (self.rows[i as usize].lower, !self.rows[i as usize].size));
+        let mut offsets = vec![0; self.rows.len()];
+        let mut fixed: Vec<u32> = Vec::new();
+        for &i in &order {
+            if let Some(offset) = self.rows[i as usize].offset {
+                offsets[i as usize] = offset;
+                fixed.push(i);
+            }
+        }
+        let mut live: Vec<u32> = Vec::new();
+        for i in order {
+            let row = &self.rows[i as usize];
+            if row.offset.is_some() {
+                continue;
+            }
+            live.retain(|&j| self.rows[j as usize].upper > row.lower);
+            let mut taken: Vec<(u64, u64)> = live
+                .iter()
+                .chain(&fixed)
+                .filter(|&&j| self.rows[j as usize].overlaps(row))
+                .map(|&j| (offsets[j as usize], offsets[j as usize] + self.rows[j as usize].size))
+                .collect();
+            taken.sort_unstable();
+            offsets[i as usize] = gap(&taken, row, Fit::First);
+            live.push(i);
+        }
+        offsets
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// The lowest gap.
+    First,
+    /// The smallest gap.
+    Best,
+}
+
+/// The offset of a gap for a row between intervals sorted by their starts.
+fn gap(taken: &[(u64, u64)], row: &Row, fit: Fit) -> u64 {
+    let alignment = row.alignment.max(1);
+    let mut top = 0u64;
+    let mut best: Option<(u64, u64)> = None;
+    for &(start, end) in taken {
+        let at = top.next_multiple_of(alignment);
+        if at + row.size <= start {
+            let slack = start - top;
+            if fit == Fit::First {
+                return at;
+            }
+            if best.is_none_or(|b| slack < b.0) {
+                best = Some((slack, at));
+            }
+        }
+        top = top.max(end);
+    }
+    best.map_or_else(|| top.next_multiple_of(alignment), |b| b.1)
+}
