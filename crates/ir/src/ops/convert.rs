@@ -88,10 +88,6 @@ pub fn element(b: &mut KernelBuilder, x: Scalar, from: DType, to: DType) -> Scal
             let re = part(b, x, from, to.part());
             Scalar::Complex(re, b.float(to.reg(), 0.0))
         }
-        (Scalar::Complex(re, im), false) if to == DType::I1 => {
-            let (re, im) = (part(b, re, from.part(), to), part(b, im, from.part(), to));
-            Scalar::Real(b.binary(BinaryOp::Or, re, im))
-        }
         (Scalar::Complex(re, _), false) => Scalar::Real(part(b, re, from.part(), to)),
         (Scalar::Real(x), false) => Scalar::Real(part(b, x, from, to)),
     }
@@ -223,6 +219,7 @@ pub fn evaluate_parts(parts: [u64; 2], from: DType, to: DType) -> [u64; 2] {
     if from == to {
         return parts;
     }
+    // Of a complex element that becomes real, the imaginary part is ignored.
     let exact = parts.map(|bits| match from.part() {
         DType::I8 => Exact::Int(i128::from(bits as i8)),
         DType::I16 => Exact::Int(i128::from(bits as i16)),
@@ -239,9 +236,7 @@ pub fn evaluate_parts(parts: [u64; 2], from: DType, to: DType) -> [u64; 2] {
         Exact::Float(v) => v == 0.0,
     };
     match to {
-        DType::I1 => {
-            [u64::from(!zero(exact[0]) || (from.is_complex() && !zero(exact[1]))), 0]
-        }
+        DType::I1 => [u64::from(!zero(exact[0])), 0],
         DType::C64 | DType::C128 => {
             let im = if from.is_complex() { exact[1] } else { Exact::Float(0.0) };
             [to_bits(exact[0], to.part()), to_bits(im, to.part())]
@@ -370,7 +365,7 @@ mod tests {
         }
         let z = tensor(DType::C64, &[], &[0., 2.]);
         assert_eq!(scalar(z.clone(), DType::F64), tensor(DType::F64, &[], &[0.]));
-        assert_eq!(scalar(z.clone(), DType::I1), tensor(DType::I1, &[], &[1.]));
+        assert_eq!(scalar(z.clone(), DType::I1), tensor(DType::I1, &[], &[0.]));
         assert_eq!(scalar(z, DType::C128), tensor(DType::C128, &[], &[0., 2.]));
         let two = tensor(DType::I16, &[], &[2.]);
         assert_eq!(scalar(two, DType::C64), tensor(DType::C64, &[], &[2., 0.]));

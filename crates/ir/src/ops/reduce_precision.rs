@@ -12,7 +12,8 @@ use jaxrs_kernel::{
     BinaryOp, CastOp, Compare, CompareKind, DType, KernelBuilder, Reg, RegType, UnaryOp,
 };
 
-/// A rounding to a format with so many bits; values that would be subnormal there become 0.
+/// A rounding to a format with so many bits; values that would be subnormal there become 0, and
+/// NaN becomes infinity in a format without mantissa.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReducePrecision {
     /// Bits of the exponent, at least 1.
@@ -81,6 +82,9 @@ impl StructuredOp for ReducePrecision {
         let largest = (1 << (self.exponent_bits.min(exponent_bits) - 1)) - 1;
         let least = 2 - (1 << (exponent_bits - 1));
         let round = |value: f64| {
+            if value.is_nan() && mantissa == 0 {
+                return f64::INFINITY;
+            }
             let rounded = round_significand(value, mantissa, least);
             if rounded == 0.0 || !rounded.is_finite() {
                 return rounded;
@@ -144,7 +148,8 @@ impl ReducePrecision {
             _ => b.cast(CastOp::Bitcast, bits, dtype.reg()),
         };
         let number = b.compare(Compare::Eq, CompareKind::Float, x, x);
-        b.select(number, value, x)
+        let other = if self.mantissa_bits == 0 { b.float(dtype.reg(), f64::INFINITY) } else { x };
+        b.select(number, value, other)
     }
 
     fn limit_exponent(
