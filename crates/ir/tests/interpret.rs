@@ -148,8 +148,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
 
 #[test]
 fn a_fault_names_the_innermost_place() {
-    let error = run(
-        r#"
+    let error = run(r#"
 func.func @main() {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %r = stablehlo.while(%i = %zero) : tensor<i32>
@@ -166,16 +165,14 @@ func.func private @inner(%x: tensor<i32>) -> tensor<i32> {
   check.expect_eq_const %x, dense<1> : tensor<i32>
   return %x : tensor<i32>
 }
-"#,
-    )
+"#)
     .expect_err("a failed check");
     assert_eq!(error.location.text.0, 15, "{error:?}");
 }
 
 #[test]
 fn endless_recursion_is_a_fault() {
-    let error = run(
-        r#"
+    let error = run(r#"
 func.func @main() -> tensor<i32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %r = call @again(%zero) : (tensor<i32>) -> tensor<i32>
@@ -185,8 +182,7 @@ func.func private @again(%x: tensor<i32>) -> tensor<i32> {
   %r = call @again(%x) : (tensor<i32>) -> tensor<i32>
   return %r : tensor<i32>
 }
-"#,
-    );
+"#);
     let error = error.expect_err("endless recursion");
     assert!(error.message.contains("calls nest deeper"), "{error:?}");
 }

@@ -179,7 +179,7 @@ mod tests {
     fn lowest_bits_stand_first() {
         let x = Literal::scalar(DType::F64, &[0x0123_4567_89AB_CDEF]);
         let parts = [0xCDEF, 0x89AB, 0x4567, 0x0123].map(f64::from);
-        let got = check(BitcastConvert { to: DType::U16 }, &[x.clone()]);
+        let got = check(BitcastConvert { to: DType::U16 }, std::slice::from_ref(&x));
         assert_eq!(got, [tensor(DType::U16, &[4], &parts)]);
         assert_eq!(check(BitcastConvert { to: DType::F64 }, &got), [x]);
     }

@@ -154,7 +154,7 @@ mod tests {
         let ty = |shape: &[u64], dtype| TensorType::new(shape, dtype);
         let x = ty(&[2, 3], DType::F32);
         fault(Concatenate { axis: 0 }, &[]);
-        fault(Concatenate { axis: 2 }, &[x.clone()]);
+        fault(Concatenate { axis: 2 }, std::slice::from_ref(&x));
         fault(Concatenate { axis: 0 }, &[x.clone(), ty(&[2, 4], DType::F32)]);
         fault(Concatenate { axis: 0 }, &[x.clone(), ty(&[2, 3], DType::I32)]);
         fault(Concatenate { axis: 0 }, &[x, ty(&[2], DType::F32)]);

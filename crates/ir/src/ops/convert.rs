@@ -416,7 +416,7 @@ mod tests {
         }
         // Splats stay splats.
         let one = Literal::splat(TensorType::new([1 << 40], DType::F32), &1f32.to_le_bytes());
-        let function = crate::testing::function(Convert { to: DType::BF16 }, &[one.clone()]);
+        let function = crate::testing::function(Convert { to: DType::BF16 }, std::slice::from_ref(&one));
         let op = OpView { function: &function, id: function.blocks[function.body].ops[0] };
         let splat = Convert { to: DType::BF16 };
         let mut frame = Frame::new(None, &function, 0);

@@ -157,7 +157,7 @@ mod tests {
         let x = TensorType::new([4], DType::F32);
         let at = TensorType::scalar(DType::I32);
         fault(dynamic_slice(&[5]), &[x.clone(), at.clone()]);
-        fault(dynamic_slice(&[2]), &[x.clone()]);
+        fault(dynamic_slice(&[2]), std::slice::from_ref(&x));
         fault(dynamic_slice(&[2]), &[]);
         fault(dynamic_slice(&[2, 2]), &[x.clone(), at.clone()]);
         fault(dynamic_slice(&[2]), &[x.clone(), at.clone(), at]);

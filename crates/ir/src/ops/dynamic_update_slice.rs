@@ -192,7 +192,7 @@ mod tests {
     fn faults() {
         let ty = |shape: &[u64], dtype| TensorType::new(shape, dtype);
         let (x, at) = (ty(&[4], DType::F32), TensorType::scalar(DType::I32));
-        fault(DynamicUpdateSlice, &[x.clone()]);
+        fault(DynamicUpdateSlice, std::slice::from_ref(&x));
         fault(DynamicUpdateSlice, &[x.clone(), x.clone()]);
         fault(DynamicUpdateSlice, &[x.clone(), ty(&[5], DType::F32), at.clone()]);
         fault(DynamicUpdateSlice, &[x.clone(), ty(&[2], DType::I32), at.clone()]);

@@ -153,7 +153,10 @@ mod tests {
     use crate::testing::{check, fault, pattern, tensor};
     use jaxrs_kernel::DType;
 
-    fn pad(axes: &[(i64, i64, u64)]) -> Pad {
+    /// Low, high and interior padding of an axis.
+    type Axis = (i64, i64, u64);
+
+    fn pad(axes: &[Axis]) -> Pad {
         Pad {
             low: axes.iter().map(|a| a.0).collect(),
             high: axes.iter().map(|a| a.1).collect(),
@@ -183,7 +186,7 @@ mod tests {
 
     #[test]
     fn agrees_with_its_kernel() {
-        let cases: [(&[u64], &[(i64, i64, u64)]); 9] = [
+        let cases: [(&[u64], &[Axis]); 9] = [
             (&[], &[]),
             (&[0], &[(2, 1, 3)]),
             (&[4], &[(-2, -2, 0)]),
