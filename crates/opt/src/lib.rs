@@ -9,6 +9,7 @@
 #![deny(missing_docs)]
 
 pub mod build;
+pub mod execute;
 pub mod fuse;
 pub mod passes;
 mod pipeline;

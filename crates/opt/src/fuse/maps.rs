@@ -112,6 +112,7 @@ pub fn operand_site(f: &Function, op: OpId, number: usize, site: &Site) -> Site 
         | Op::Compare(_)
         | Op::Convert(_)
         | Op::ReducePrecision(_)
+        | Op::Map(_)
         | Op::Select(_) => Site { depth: site.depth + 1, ..site.clone() },
         Op::BitcastConvert(_) if operand.rank() == site.axes.len() => {
             Site { depth: site.depth + 1, ..site.clone() }
@@ -162,6 +163,21 @@ pub fn operand_site(f: &Function, op: OpId, number: usize, site: &Site) -> Site 
         Op::DynamicSlice(d) if number == 0 => {
             let axes = inexact(site, |_| false);
             site.renamed(&("dynamic_slice", &d.sizes, &data.operands[1..]), axes)
+        }
+        Op::Gather(g) => {
+            let (batch, inside) = g.windows.split(&site.axes);
+            let axes: Vec<AxisMap> = if number == 0 {
+                let mut axes =
+                    g.windows.offset(&batch, &inside, operand.rank(), AxisMap::default());
+                let loops = batch.iter().fold(0, |all, axis| all | axis.loops);
+                for &axis in &g.windows.start {
+                    axes[axis] = AxisMap { loops: axes[axis].loops | loops, exact: false };
+                }
+                axes
+            } else {
+                g.windows.component(&batch, AxisMap::default(), operand.rank())
+            };
+            site.renamed(&(op, number), SmallVec::from_vec(axes))
         }
         Op::Reduce(r) if number < data.operands.len() / 2 => {
             let mut kept = site.axes.iter().copied();

@@ -1,7 +1,7 @@
 //! Makes one flat function of a module's entry: every call is replaced by its callee's ops.
 
 use super::copy::Copied;
-use jaxrs_ir::{BlockId, Error, Function, Location, Module, Op, OpId};
+use jaxrs_ir::{BlockId, Error, Function, Location, Module, OpId};
 
 /// More ops and calls than this while inlining, and the program is refused: calls in a tree double.
 const MAX_OPS: usize = 4_000_000;
@@ -60,8 +60,8 @@ impl Inliner<'_> {
             let message = format!("the program has more than {MAX_OPS} ops with its calls inlined");
             return Err(Error::new(message, &data.location));
         }
-        if let Op::Call(call) = &data.op {
-            return self.call(from, op, &call.callee, copied, at);
+        if let Some(name) = data.op.callee() {
+            return self.call(from, op, name, copied, at);
         }
         let mut regions = Vec::new();
         for &region in &data.regions {

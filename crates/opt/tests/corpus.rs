@@ -1,0 +1,126 @@
+//! Programs of the corpus, where it is there: fused and unfused execution equal the interpreter.
+
+use jaxrs_ir::{DType, Literal, Module, TensorType, interpret, text};
+use jaxrs_opt::{FusionMode, Options, compile, execute};
+use std::path::Path;
+
+/// Elements of a type from a position in SplitMix64's stream, small and positive.
+fn pattern(ty: &TensorType, argument: u64) -> Literal {
+    let mut bytes = Vec::new();
+    for position in 0..ty.len() * ty.dtype.parts() {
+        let mut z = (argument << 40).wrapping_add(position).wrapping_add(1);
+        z = z.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^= z >> 31;
+        let unit = (z >> 40) as f32 / 16_777_216.0 + 0.25;
+        let bits = match ty.dtype.part() {
+            DType::F64 => f64::from(unit).to_bits(),
+            dtype if dtype.is_float() => u64::from(unit.to_bits()),
+            DType::I1 => z & 1,
+            _ => z % 3,
+        };
+        bytes.extend(jaxrs_ir::literal::narrow(bits, ty.dtype.part()));
+    }
+    Literal::dense(ty.clone(), bytes)
+}
+
+fn check(path: &Path, run: bool) -> Result<(), String> {
+    let source = std::fs::read(path).map_err(|e| e.to_string())?;
+    let module: Module = text::parse_bytes(&source, "program").map_err(|e| e.to_string())?;
+    let options = |fuse| Options { fuse, ..Options::default() };
+    let start = std::time::Instant::now();
+    let fused = compile(&module, &options(FusionMode::On)).map_err(|e| e.to_string())?;
+    let time = start.elapsed();
+    if std::env::var("TIMES").is_ok() {
+        println!("{path:?} {time:?}");
+        for t in &fused.timings {
+            println!("   {} {:?}", t.name, t.duration);
+        }
+    }
+    for kernel in fused.program.kernels.values() {
+        jaxrs_kernel::verify::verify(kernel).map_err(|e| format!("{e}\n{kernel}"))?;
+    }
+    if !run {
+        return Ok(());
+    }
+    let unfused = compile(&module, &options(FusionMode::Off)).map_err(|e| e.to_string())?;
+    for kernel in unfused.program.kernels.values() {
+        jaxrs_kernel::verify::verify(kernel).map_err(|e| format!("{e}\n{kernel}"))?;
+    }
+    let entry = module.entry().expect("an entry");
+    let arguments: Vec<Literal> = entry
+        .parameters()
+        .iter()
+        .enumerate()
+        .map(|(n, &p)| pattern(entry.ty(p), n as u64))
+        .collect();
+    let expected =
+        interpret::call(Some(&module), entry, &arguments).map_err(|e| e.message)?;
+    for (what, lowered) in [("unfused", &unfused), ("fused", &fused)] {
+        let got = execute::execute(lowered, &arguments)?;
+        for (n, (got, expected)) in got.iter().zip(&expected).enumerate() {
+            close(got, expected).map_err(|e| format!("{what}: result {n}: {e}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn close(got: &Literal, expected: &Literal) -> Result<(), String> {
+    if got.ty() != expected.ty() {
+        return Err(format!("{} for {}", got.ty(), expected.ty()));
+    }
+    let dtype = got.ty().dtype.part();
+    let float = |bits: u64| match dtype {
+        DType::F64 => f64::from_bits(bits),
+        _ => f64::from(f32::from_bits(bits as u32)),
+    };
+    for position in 0..got.ty().len() {
+        for part in 0..got.ty().dtype.parts() {
+            let (a, b) = (got.bits(position, part), expected.bits(position, part));
+            if a == b {
+                continue;
+            }
+            let (x, y) = (float(a), float(b));
+            let tolerance = match dtype {
+                DType::F64 => 1e-9,
+                DType::BF16 | DType::F16 => 3e-2,
+                _ => 2e-3,
+            };
+            let near = (x - y).abs() <= tolerance * (1.0 + x.abs().max(y.abs()));
+            if !dtype.is_float() || !(near || (x.is_nan() && y.is_nan())) {
+                return Err(format!("element {position}: {x:e} ({a:#x}) for {y:e} ({b:#x})"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `ONLY=substring` and `ALL=1` (every program, the large ones too, built but not run).
+#[test]
+fn corpus() {
+    let root = Path::new("/work/shared/corpus");
+    let Ok(folder) = std::fs::read_dir(root) else { return };
+    let only = std::env::var("ONLY").unwrap_or_default();
+    let all = std::env::var("ALL").is_ok();
+    let mut names: Vec<String> = folder
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.contains(&only))
+        .filter(|name| name.ends_with("_small") || (all && name.contains("_perf")))
+        .collect();
+    names.sort();
+    let mut failures = Vec::new();
+    for name in &names {
+        let run = name.ends_with("_small");
+        let path = root.join(name).join("program.mlir");
+        let result = std::panic::catch_unwind(|| check(&path, run));
+        let result = result.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            Err(format!("PANIC {}", text.unwrap_or_default()))
+        });
+        if let Err(error) = result {
+            failures.push(format!("{name}: {error}"));
+        }
+    }
+    assert!(failures.is_empty(), "{} of {}\n{}", failures.len(), names.len(), failures.join("\n"));
+}
