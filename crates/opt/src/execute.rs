@@ -122,11 +122,13 @@ impl Machine<'_> {
             let known = owners.iter().position(|&o| o == Some(owner));
             let buffer = known.unwrap_or(buffers.len());
             if known.is_none() {
-                let constant = matches!(lowered.program.values[owner].storage, Storage::Constant(_));
+                let constant =
+                    matches!(lowered.program.values[owner].storage, Storage::Constant(_));
                 buffers.push(if constant {
                     self.bytes(owner)
                 } else {
-                    self.memory[owner].take().expect("made before")
+                    let name = &lowered.program.values[owner].name;
+                    self.memory[owner].take().unwrap_or_else(|| panic!("{name} is not made yet"))
                 });
                 owners.push(Some(owner));
             }
@@ -199,9 +201,7 @@ impl Machine<'_> {
                     .iter()
                     .map(|&(local, _)| (local, (lo * row(self, local)) as i64))
                     .collect();
-                let shift = |value: ValueId| {
-                    rows.iter().find(|r| r.0 == value).map_or(0, |r| r.1)
-                };
+                let shift = |value: ValueId| rows.iter().find(|r| r.0 == value).map_or(0, |r| r.1);
                 self.kernel(kernel, inner, lo as i64, hi as i64, &shift);
             }
             lo = hi;

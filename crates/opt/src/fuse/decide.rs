@@ -4,7 +4,7 @@
 use super::cost::{self, Estimate, STEP};
 use super::maps::{IDENTITY, Site, Sites, operand_site};
 use super::units::{Kind, Units};
-use super::{Form, Fused, Group, Unit, constant, is_constant_storage};
+use super::{Form, Fused, Group, Unit, constant, is_constant_storage, viewed};
 use crate::FusionMode;
 use crate::passes::region;
 use cranelift_entity::SecondaryMap;
@@ -102,6 +102,13 @@ impl Decider<'_> {
     fn op(&mut self, op: OpId, at: &mut At) {
         let f = self.f;
         let data = &f.ops[op];
+        if let [value] = data.results[..]
+            && self.estimates[value].symbolic
+            && !f.ty(value).is_empty()
+            && viewed(f, value).is_none()
+        {
+            return self.symbolic(value, at);
+        }
         let live = |&v: &ValueId| self.needed[v] || !self.sites[v].0.is_empty();
         let effect = data.results.is_empty();
         if !effect && (!data.results.iter().any(live) || all_empty(f, op)) {
@@ -217,9 +224,6 @@ impl Decider<'_> {
         let f = self.f;
         let results = &f.ops[op].results;
         let value = results[0];
-        if self.estimates[value].symbolic {
-            return self.symbolic(value, at);
-        }
         if constant(f, value).is_some() {
             self.fused.forms[value] = Form { stored: true, inline: false };
             return;
