@@ -218,7 +218,8 @@ impl<'a> Parser<'a> {
         }
         let ty = self.parse_type()?;
         head.parameters.push((name, ty, place));
-        head.parameter_attributes.push(self.optional_dict()?);
+        let attributes = self.optional_dict()?;
+        head.parameter_attributes.push(without_sharding(attributes));
         self.trailing_location()?;
         Ok(())
     }
@@ -234,7 +235,8 @@ impl<'a> Parser<'a> {
         }
         loop {
             head.results.push(self.parse_type()?);
-            head.result_attributes.push(self.optional_dict()?);
+            let attributes = self.optional_dict()?;
+            head.result_attributes.push(without_sharding(attributes));
             if !self.accept(b',') {
                 break;
             }
@@ -365,4 +367,10 @@ impl<'a> Parser<'a> {
         self.functions.push(function);
         Ok(())
     }
+}
+
+/// Shardings name a mesh, which is not kept: on one device they say nothing.
+fn without_sharding(mut attributes: Attributes) -> Attributes {
+    attributes.0.retain(|(name, _)| !name.starts_with("sdy."));
+    attributes
 }

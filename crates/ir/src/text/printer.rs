@@ -279,7 +279,7 @@ impl Printer<'_> {
     }
 
     fn call(&mut self, data: &OpData, attributes: &Attributes) {
-        self.push("call ");
+        self.push("func.call ");
         if let Some(Attribute::Symbol(callee)) = attributes.get("callee") {
             self.push(&symbol(callee));
         }
