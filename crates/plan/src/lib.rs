@@ -17,6 +17,7 @@ mod donate;
 mod liveness;
 pub mod pack;
 mod regions;
+pub mod report;
 mod share;
 pub mod validate;
 mod walk;

@@ -1,0 +1,24 @@
+//! The report as one self-contained page: time across, offset up, one panel a region.
+
+use super::Report;
+use super::text::size;
+
+const PAGE: &str = include_str!("page.html");
+
+impl Report {
+    /// The report as an HTML page.
+    pub fn html(&self) -> String {
+        let mut data = self.json();
+        data["points"] = self.points.into();
+        data["text"] = self.text().into();
+        // "</" would end the script it stands in.
+        let data = data.to_string().replace("</", "<\\/");
+        PAGE.replace("{{title}}", &escape(&self.program))
+            .replace("{{peak}}", &size(self.peak_bytes()))
+            .replace("{{data}}", &data)
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

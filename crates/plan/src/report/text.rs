@@ -1,0 +1,133 @@
+//! The report for people.
+
+use super::{DonationRow, Report};
+use crate::UsedAs;
+use std::fmt::Write;
+
+/// Rows of the peak that are shown.
+const SHOWN: usize = 16;
+
+impl Report {
+    /// The report as text: totals, the peak, donations, copies.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        self.totals(&mut out);
+        self.peak_text(&mut out);
+        self.donation_text(&mut out);
+        self.copy_text(&mut out);
+        out
+    }
+
+    fn totals(&self, out: &mut String) {
+        let threads = if self.threads == 1 { "thread" } else { "threads" };
+        let _ = writeln!(
+            out,
+            "{}: {} steps, {} {threads}, order \"{}\"\n",
+            self.program, self.steps, self.threads, self.order
+        );
+        let mut row = |name: &str, bytes: u64, note: String| {
+            let _ = writeln!(out, "  {name:<12}{:>12}  {note}", size(bytes));
+        };
+        row("arguments", self.argument_bytes, String::new());
+        let alias = match self.alias_bytes {
+            0 => String::new(),
+            bytes => format!("{} of them in donated arguments", size(bytes)),
+        };
+        row("results", self.output_bytes, alias);
+        row("constants", self.constant_bytes, String::new());
+        let over = self.arena_bytes - self.lower_bound_bytes;
+        let bound = if over == 0 {
+            format!("the lower bound ({})", self.solver)
+        } else {
+            let share = 100.0 * over as f64 / self.lower_bound_bytes.max(1) as f64;
+            format!("lower bound {} (+{share:.1}%, {})", size(self.lower_bound_bytes), self.solver)
+        };
+        row("arena", self.arena_bytes, bound);
+        if self.arena_without_scratch_bytes < self.arena_bytes {
+            row("  values", self.arena_without_scratch_bytes, "without the steps' scratch".into());
+        }
+        row("peak", self.peak_bytes(), "arguments + results - aliased + arena + constants".into());
+    }
+
+    fn peak_text(&self, out: &mut String) {
+        let Some(peak) = &self.peak else { return };
+        let _ = writeln!(out, "\nThe arena is fullest at point {}, {}:\n", peak.point, peak.step);
+        let _ = writeln!(
+            out,
+            "  {:>12} {:>12}  {:<28} {:<24} {:<24} last read by",
+            "bytes", "offset", "value", "type", "source"
+        );
+        for &i in peak.rows.iter().take(SHOWN) {
+            let row = &self.values[i];
+            let source = row.source.as_ref().map_or_else(String::new, ToString::to_string);
+            let reader = row.last_reader.as_deref().unwrap_or("");
+            let _ = writeln!(
+                out,
+                "  {:>12} {:>12}  {:<28} {:<24} {source:<24} {reader}",
+                size(row.bytes),
+                row.offset,
+                row.name,
+                row.ty
+            );
+        }
+        if peak.rows.len() > SHOWN {
+            let rest: u64 = peak.rows[SHOWN..].iter().map(|&i| self.values[i].bytes).sum();
+            let _ = writeln!(out, "  {:>12}  in {} more", size(rest), peak.rows.len() - SHOWN);
+        }
+    }
+
+    fn donation_text(&self, out: &mut String) {
+        if self.donations.is_empty() {
+            return;
+        }
+        let held = |d: &&DonationRow| d.output.is_some();
+        let used = self.donations.iter().filter(held).count();
+        let bytes: u64 = self.donations.iter().filter(held).map(|d| d.bytes).sum();
+        let all: u64 = self.donations.iter().map(|d| d.bytes).sum();
+        let _ = writeln!(
+            out,
+            "\nDonated: {used} of {} arguments become results, {} of {}\n",
+            self.donations.len(),
+            size(bytes),
+            size(all)
+        );
+        for d in &self.donations {
+            let what = match (d.output, d.used_as) {
+                (Some(result), _) => format!("result {result}"),
+                (None, UsedAs::Scratch) => "scratch".to_string(),
+                (None, UsedAs::Output | UsedAs::None) => "unused".to_string(),
+            };
+            let line = format!(
+                "  argument {:<5}{:>12}  {what:<12} {}",
+                d.argument,
+                size(d.bytes),
+                d.reason
+            );
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+    }
+
+    fn copy_text(&self, out: &mut String) {
+        if self.copies.is_empty() {
+            let _ = writeln!(out, "\nNo copies.");
+            return;
+        }
+        let bytes: u64 = self.copies.iter().map(|c| c.bytes).sum();
+        let _ = writeln!(out, "\nCopies: {}, {}\n", self.copies.len(), size(bytes));
+        for copy in &self.copies {
+            let _ = writeln!(out, "  {:>12}  {:<24} {}", size(copy.bytes), copy.value, copy.reason);
+        }
+    }
+}
+
+/// A number of bytes for people.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.2} {}", UNITS[unit]) }
+}
