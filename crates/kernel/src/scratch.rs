@@ -2,7 +2,7 @@
 
 use crate::DType;
 use crate::contraction::{Arithmetic, Blocks, Contraction};
-use crate::program::{Bytes, Library, Scratch, Sort};
+use crate::program::{Bytes, Library, Scratch, Sort, SortOrder};
 
 /// Most bytes for each thread.
 pub const LIMIT: u64 = 1 << 20;
@@ -18,16 +18,27 @@ pub fn scratch(library: &Library) -> Scratch {
             .max()
             .unwrap_or(0),
         Library::Sort(sort) => sort_bytes(sort),
-        Library::TopK { .. } => 0,
+        Library::TopK { k } => top_k_bytes(*k),
     };
     Scratch { per_thread: Bytes(bytes).aligned() }
 }
 
-/// Bytes that one row of a sort needs.
+/// Bytes that one row of a sort needs: two arrays of keys with positions (or of positions alone),
+/// and one row of the widest operand.
 pub fn sort_row(sort: &Sort) -> u64 {
     let widest = sort.dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
-    // Two arrays of keys with positions, and one row of the widest operand.
-    sort.extents[1].saturating_mul(2 * 16 + widest).saturating_add(192)
+    let item = match sort.order {
+        SortOrder::Key { operand, .. } if sort.dtypes[operand as usize].size() > 4 => 16,
+        SortOrder::Key { .. } => 8,
+        SortOrder::Kernel(_) => 4,
+    };
+    sort.extents[1].saturating_mul(2 * item + widest).saturating_add(192)
+}
+
+/// Bytes of a top-k: twice `k` candidates, unless that is beyond the limit.
+pub fn top_k_bytes(k: u64) -> u64 {
+    let bytes = k.saturating_mul(32).max(1024);
+    if bytes > LIMIT { 0 } else { bytes }
 }
 
 /// A row that does not fit is sorted in memory that the library allocates.

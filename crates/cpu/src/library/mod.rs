@@ -6,11 +6,15 @@
 
 mod contract;
 mod engine;
+mod key;
 mod pack;
 mod plain;
 mod simd;
+mod sort;
 mod source;
+mod spare;
 mod tile;
+mod top_k;
 
 use crate::pool::{KernelFn, Pool};
 use contract::Contract;
@@ -27,7 +31,8 @@ pub struct LibraryStep {
 
 enum Call {
     Contract(Contract),
-    Other,
+    Sort(sort::Sort),
+    TopK(top_k::TopK),
 }
 
 impl LibraryStep {
@@ -38,13 +43,13 @@ impl LibraryStep {
 
     fn with(library: &Library, operands: &[(DType, Vec<u64>)], machine: Machine) -> LibraryStep {
         let step = jaxrs_kernel::scratch::scratch(library).per_thread.0 as usize;
-        let _ = operands;
         let call = match library {
             Library::Dot(dot) => Call::Contract(Contract::dot(dot, machine, step)),
             Library::Convolution(conv) => {
                 Call::Contract(Contract::convolution(conv, machine, step))
             }
-            Library::Sort(_) | Library::TopK { .. } => Call::Other,
+            Library::Sort(sort) => Call::Sort(sort::Sort::new(sort, step)),
+            Library::TopK { k } => Call::TopK(top_k::TopK::new(*k, &operands[0], step)),
         };
         LibraryStep { call, comparator: OnceLock::new() }
     }
@@ -67,7 +72,10 @@ impl LibraryStep {
         unsafe {
             match &self.call {
                 Call::Contract(contract) => contract.run(pool, buffers, scratch),
-                Call::Other => {}
+                Call::Sort(sort) => {
+                    sort.run(pool, buffers, scratch, self.comparator.get().copied());
+                }
+                Call::TopK(top_k) => top_k.run(pool, buffers, scratch),
             }
         }
     }
@@ -93,8 +101,11 @@ pub fn library_scratch_bytes(
     operands: &[(DType, Vec<u64>)],
     threads: usize,
 ) -> u64 {
-    let _ = (library, operands, threads);
-    0
+    match library {
+        Library::Dot(_) | Library::Convolution(_) => 0,
+        Library::Sort(sort) => sort::spare_bytes(sort, threads),
+        Library::TopK { k } => top_k::spare_bytes(*k, &operands[0], threads),
+    }
 }
 
 #[cfg(test)]
