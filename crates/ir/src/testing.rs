@@ -163,10 +163,25 @@ fn float(dtype: DType, bits: u64) -> f64 {
 
 /// The results of a function's only op as the kernel of its lowering computes them.
 pub(crate) fn lowered(function: &Function, operands: &[Literal]) -> Vec<Literal> {
-    let [id] = function.blocks[function.body].ops[..] else { panic!("a function of one op") };
-    let op = OpView { function, id };
+    lowered_as(function, operands, ops::lower(function, only_op(function).id))
+}
+
+/// The only op of a function but for constants.
+pub(crate) fn only_op(function: &Function) -> OpView<'_> {
+    let constant = |id: &crate::OpId| matches!(function.ops[*id].op, Op::Constant(_));
+    let mut ops = function.blocks[function.body].ops.iter().filter(|id| !constant(id));
+    let (Some(&id), None) = (ops.next(), ops.next()) else { panic!("a function of one op") };
+    OpView { function, id }
+}
+
+/// Like [`lowered`] for another lowering of the op.
+pub(crate) fn lowered_as(
+    function: &Function,
+    operands: &[Literal],
+    lowering: Lowering<'_>,
+) -> Vec<Literal> {
+    let op = only_op(function);
     let results: Vec<TensorType> = op.result_types();
-    let lowering = ops::lower(function, id);
     if let Lowering::View = lowering {
         return results
             .into_iter()
@@ -225,4 +240,29 @@ pub(crate) fn lowered(function: &Function, operands: &[Literal]) -> Vec<Literal>
 fn add_param(e: &mut Emitter<'_>, ty: &TensorType, access: Access) -> jaxrs_kernel::ParamId {
     let dtype = ty.dtype;
     e.builder().param(dtype.part(), ty.len() * dtype.parts(), access)
+}
+
+/// The only function of a program of one op, its regions included.
+pub(crate) fn program(text: &str) -> Function {
+    let source = format!("func.func public @main{text}");
+    let module = crate::text::parse(&source, "test").unwrap_or_else(|e| panic!("{e}\n{source}"));
+    module.functions.into_iter().next().expect("one function")
+}
+
+/// A tensor of small integers, so that sums are exact in any order.
+pub(crate) fn small(dtype: DType, shape: &[u64], seed: u64) -> Literal {
+    let len = shape.iter().product::<u64>() * dtype.parts();
+    let low = if dtype.class() == Class::Unsigned || dtype == DType::I1 { 0.0 } else { -3.0 };
+    let value = |n| (mix(n + (seed << 32)) % if dtype == DType::I1 { 2 } else { 7 }) as f64 + low;
+    tensor(dtype, shape, &(0..len).map(value).collect::<Vec<f64>>())
+}
+
+/// Checks a program of one op (see [`program`]) against its kernel on small integers; gives the
+/// results.
+pub(crate) fn check_program(text: &str, seed: u64) -> Vec<Literal> {
+    let function = program(text);
+    let types = function.parameters().iter().map(|&p| function.ty(p).clone());
+    let operands: Vec<Literal> =
+        types.zip(seed..).map(|(ty, seed)| small(ty.dtype, &ty.shape, seed)).collect();
+    check_function(&function, &operands, 0.0)
 }

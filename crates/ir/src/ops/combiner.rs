@@ -277,7 +277,7 @@ pub fn check_operands<'a>(
     what: &str,
     operands: &'a [TensorType],
 ) -> Result<(&'a [TensorType], Vec<DType>), String> {
-    if operands.is_empty() || operands.len() % 2 != 0 {
+    if operands.is_empty() || !operands.len().is_multiple_of(2) {
         return Err(format!(
             "{what}: expected operands and as many initial values, found {} operands in all",
             operands.len()

@@ -383,3 +383,103 @@ impl StructuredOp for Convolution {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::ElementCost;
+    use crate::ops::Op;
+    use crate::testing::{assert_close, lowered_as, only_op, program, small, tensor};
+    use crate::{Function, interpret};
+
+    fn convolve(form: &str, groups: &str, [lhs, rhs, out]: [&str; 3]) -> String {
+        format!(
+            "(%x: tensor<{lhs}>, %k: tensor<{rhs}>) -> tensor<{out}> {{
+              %0 = stablehlo.convolution(%x, %k) {form} {{{groups},
+                precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}}
+                : (tensor<{lhs}>, tensor<{rhs}>) -> tensor<{out}>
+              return %0 : tensor<{out}>
+            }}"
+        )
+    }
+
+    const ONE: &str = "batch_group_count = 1 : i64, feature_group_count = 1 : i64";
+
+    fn check(function: &Function, operands: &[Literal]) -> Vec<Literal> {
+        let expected = interpret::call(None, function, operands).expect("it evaluates");
+        let op = only_op(function);
+        let Op::Convolution(this) = &op.data().op else { panic!("a convolution") };
+        let element = Lowering::Elements {
+            cost: ElementCost::Free,
+            element: Box::new(move |e, _, index| this.element(e, op, index)),
+        };
+        assert_close(&lowered_as(function, operands, element)[0], &expected[0], 0.0);
+        expected
+    }
+
+    #[test]
+    fn elements_agree_for_every_form() {
+        let forms = [
+            ("dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [1, 1], \
+              pad = [[1, 1], [1, 1]]}", ONE, ["2x5x4x3x", "3x3x3x2x", "2x5x4x2x"]),
+            ("dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [2, 2], \
+              pad = [[1, 1], [0, 1]]}", "batch_group_count = 1 : i64, feature_group_count = 2 : i64",
+             ["2x4x6x6x", "6x2x3x3x", "2x6x3x3x"]),
+            ("dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [1, 1], \
+              pad = [[1, 1], [-1, 2]], lhs_dilate = [2, 3], rhs_dilate = [2, 1], \
+              reverse = [true, false]}", ONE, ["1x3x2x2x", "2x2x2x3x", "1x5x4x3x"]),
+            ("dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], window = {stride = [1, 1], \
+              pad = [[1, 1], [1, 1]]}", ONE, ["3x4x4x2x", "3x4x4x5x", "3x3x2x5x"]),
+            ("dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1], pad = [[0, 0]]}",
+             "batch_group_count = 2 : i64, feature_group_count = 1 : i64",
+             ["4x5x3x", "2x3x6x", "2x4x6x"]),
+            ("dim_numbers = [b, f]x[i, o]->[b, f], window = {}", ONE, ["3x4x", "4x2x", "3x2x"]),
+            ("dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[2, 2]]}", ONE,
+             ["2x0x3x", "2x3x2x", "2x3x2x"]),
+        ];
+        for (n, (form, groups, shapes)) in forms.into_iter().enumerate() {
+            for dtypes in [
+                ["f32", "f32", "f32"], ["bf16", "bf16", "bf16"], ["i8", "i8", "i32"],
+                ["i1", "i1", "i1"], ["complex<f32>", "complex<f32>", "complex<f32>"],
+            ] {
+                let [lhs, rhs, out] = [0, 1, 2].map(|n| format!("{}{}", shapes[n], dtypes[n]));
+                let function = program(&convolve(form, groups, [&lhs, &rhs, &out]));
+                let operand = |p: usize| {
+                    let ty = function.ty(function.parameters()[p]);
+                    small(ty.dtype, &ty.shape, (2 * n + p) as u64)
+                };
+                check(&function, &[operand(0), operand(1)]);
+            }
+        }
+    }
+
+    #[test]
+    fn strides_and_dilations_skip_elements() {
+        let form = "dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], \
+                    pad = [[1, 0]], rhs_dilate = [2]}";
+        let function = program(&convolve(form, ONE, ["1x5x1xf32", "2x1x1xf32", "1x2x1xf32"]));
+        let x = tensor(DType::F32, &[1, 5, 1], &[1., 2., 3., 4., 5.]);
+        let kernel = tensor(DType::F32, &[2, 1, 1], &[10., 1.]);
+        // Windows begin at -1 and 1 and take every other element: (0, 2), (2, 4).
+        assert_eq!(check(&function, &[x, kernel]), [tensor(DType::F32, &[1, 2, 1], &[2., 24.])]);
+    }
+
+    #[test]
+    fn faults_are_told() {
+        let check = |form: &str, groups: &str, shapes: [&str; 3], expected: &str| {
+            let source = format!("func.func public @main{}", convolve(form, groups, shapes));
+            let message = match crate::text::parse(&source, "test") {
+                Ok(module) => format!("{:?}", crate::verify::verify(&module, "test")),
+                Err(errors) => errors.to_string(),
+            };
+            assert!(message.contains(expected), "{message}");
+        };
+        let form = "dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1]}";
+        let shapes = ["1x5x3xf32", "2x2x4xf32", "1x4x4xf32"];
+        check(form, ONE, shapes, "the kernel has 2 input features, the input 3 in 1 group(s)");
+        let groups = "batch_group_count = 1 : i64, feature_group_count = 2 : i64";
+        check(form, groups, shapes, "3 input features do not make 2 groups");
+        let zero = form.replace("stride = [1]", "stride = [0]");
+        check(&zero, ONE, ["1x5x2xf32", "2x2x4xf32", "1x4x4xf32"], "the stride is 0");
+    }
+}

@@ -94,6 +94,22 @@ impl DotGeneral {
         Groups { batch: place(batch, true), m, n, k }
     }
 
+    /// The library call, if the library has the types.
+    pub fn library(&self, op: OpView<'_>) -> Option<Dot> {
+        let (lhs, rhs) = (op.operand_type(0), op.operand_type(1));
+        let Groups { batch, m, n, mut k } = self.groups(lhs, rhs);
+        // The order of the contracting axes is free: nested as in memory, more of them merge.
+        k.sort_by_key(|axis| std::cmp::Reverse((axis.lhs, axis.rhs)));
+        self.arithmetic(op).in_library().then(|| Dot {
+            operand_types: [lhs.dtype, rhs.dtype],
+            out: self.result,
+            batch: merge(batch),
+            m: merge(m),
+            n: merge(n),
+            k: merge(k),
+        })
+    }
+
     /// The result's element at an index, as a loop over the contracting axes.
     pub fn element(&self, e: &mut Emitter<'_>, op: OpView<'_>, index: &[Affine]) -> Scalar {
         let (lhs, rhs) = (op.operand_type(0), op.operand_type(1));
@@ -307,29 +323,180 @@ impl StructuredOp for DotGeneral {
     }
 
     fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
-        let (lhs, rhs) = (op.operand_type(0), op.operand_type(1));
-        let Groups { batch, m, n, mut k } = self.groups(lhs, rhs);
-        let arithmetic = self.arithmetic(op);
+        let Groups { batch, m, n, k } = self.groups(op.operand_type(0), op.operand_type(1));
         let terms = extent(&k);
         let one_batch = extent(&m).saturating_mul(extent(&n)).saturating_mul(terms);
         let small = terms <= SMALL_K
             || one_batch <= SMALL_BATCH
             || one_batch.saturating_mul(extent(&batch)) <= SMALL_IN_ALL;
-        if small || !arithmetic.in_library() {
-            return Lowering::Elements {
-                cost: arithmetic.cost(terms),
+        match self.library(op) {
+            Some(dot) if !small => Lowering::Library(Library::Dot(dot)),
+            _ => Lowering::Elements {
+                cost: self.arithmetic(op).cost(terms),
                 element: Box::new(move |e, _, index| self.element(e, op, index)),
-            };
+            },
         }
-        // The order of the contracting axes is free: nested as in memory, more of them merge.
-        k.sort_by_key(|axis| std::cmp::Reverse((axis.lhs, axis.rhs)));
-        Lowering::Library(Library::Dot(Dot {
-            operand_types: [lhs.dtype, rhs.dtype],
-            out: self.result,
-            batch: merge(batch),
-            m: merge(m),
-            n: merge(n),
-            k: merge(k),
-        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Op;
+    use crate::testing::{
+        assert_close, check_function, fault, lowered_as, only_op, program, small, tensor,
+    };
+    use crate::{Function, interpret};
+
+    /// A contraction of tensors of the types, by its axes.
+    fn dot(axes: &str, lhs: &str, rhs: &str, out: &str) -> String {
+        format!(
+            "(%x: tensor<{lhs}>, %y: tensor<{rhs}>) -> tensor<{out}> {{
+              %0 = stablehlo.dot_general %x, %y, {axes}, precision = [DEFAULT, DEFAULT]
+                : (tensor<{lhs}>, tensor<{rhs}>) -> tensor<{out}>
+              return %0 : tensor<{out}>
+            }}"
+        )
+    }
+
+    const FORMS: [(&str, [&str; 3]); 9] = [
+        ("contracting_dims = [1] x [0]", ["3x4x", "4x5x", "3x5x"]),
+        ("contracting_dims = [0] x [1]", ["4x3x", "5x4x", "3x5x"]),
+        ("batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2]", [
+            "2x3x4x5x", "2x3x5x6x", "2x3x4x6x",
+        ]),
+        ("batching_dims = [0, 2] x [0, 2], contracting_dims = [4] x [3]", [
+            "2x5x2x3x4x", "2x5x2x4x", "2x2x5x3x5x",
+        ]),
+        ("batching_dims = [0, 2] x [1, 2], contracting_dims = [1] x [4]", [
+            "2x5x2x3x", "4x2x2x4x5x", "2x2x3x4x4x",
+        ]),
+        ("contracting_dims = [2, 0] x [0, 1]", ["3x2x4x", "4x3x5x", "2x5x"]),
+        ("contracting_dims = [0] x [0]", ["7x", "7x", ""]),
+        ("contracting_dims = [] x []", ["3x", "4x", "3x4x"]),
+        ("contracting_dims = [1] x [0]", ["3x0x", "0x5x", "3x5x"]),
+    ];
+
+    /// What a library call would compute, by its description.
+    fn by_library(dot: &Dot, operands: &[Literal], ty: &TensorType) -> Literal {
+        let arithmetic = Arithmetic::new("test", dot.operand_types, dot.out).expect("types");
+        let groups = [&dot.batch, &dot.m, &dot.n, &dot.k];
+        let flat = |group: &[DotAxis], stride: fn(&DotAxis) -> i64| {
+            let shape: Vec<u64> = group.iter().map(|a| a.extent).collect();
+            positions(&shape, &group.iter().map(stride).collect::<Vec<i64>>())
+        };
+        let [l, r, o] = [|a: &DotAxis| a.lhs, |a: &DotAxis| a.rhs, |a: &DotAxis| a.out];
+        let [lhs, rhs, out] = [l, r, o].map(|stride| groups.map(|g| flat(g, stride)));
+        let mut terms = |position: usize, add: &mut dyn FnMut(usize, usize)| {
+            for b in 0..out[0].len() {
+                for m in 0..out[1].len() {
+                    for n in 0..out[2].len() {
+                        if out[0][b] + out[1][m] + out[2][n] != position {
+                            continue;
+                        }
+                        for k in 0..out[3].len() {
+                            add(lhs[0][b] + lhs[1][m] + lhs[3][k], rhs[0][b] + rhs[2][n] + rhs[3][k]);
+                        }
+                    }
+                }
+            }
+        };
+        arithmetic.evaluate(&operands[0], &operands[1], ty, &mut terms)
+    }
+
+    fn check(function: &Function, operands: &[Literal]) -> Vec<Literal> {
+        let expected = interpret::call(None, function, operands).expect("it evaluates");
+        let op = only_op(function);
+        let Op::DotGeneral(this) = &op.data().op else { panic!("a contraction") };
+        let element = Lowering::Elements {
+            cost: crate::lower::ElementCost::Free,
+            element: Box::new(move |e, _, index| this.element(e, op, index)),
+        };
+        assert_close(&lowered_as(function, operands, element)[0], &expected[0], 0.0);
+        if let Some(dot) = this.library(op) {
+            assert_close(&by_library(&dot, operands, expected[0].ty()), &expected[0], 0.0);
+        }
+        expected
+    }
+
+    #[test]
+    fn elements_and_library_agree_for_every_form_and_type() {
+        let types = [
+            ["f32", "f32", "f32"],
+            ["bf16", "bf16", "bf16"],
+            ["bf16", "bf16", "f32"],
+            ["f16", "f32", "f64"],
+            ["i8", "i8", "i32"],
+            ["ui8", "i8", "i16"],
+            ["i64", "i64", "i64"],
+            ["i1", "i1", "i1"],
+            ["i32", "i32", "f32"],
+            ["complex<f32>", "complex<f32>", "complex<f32>"],
+            ["f32", "complex<f64>", "complex<f64>"],
+        ];
+        for (n, (axes, [lhs, rhs, out])) in FORMS.into_iter().enumerate() {
+            for [l, r, o] in types {
+                let shape = |s: &str, d: &str| format!("{s}{d}");
+                let text = dot(axes, &shape(lhs, l), &shape(rhs, r), &shape(out, o));
+                let function = program(&text);
+                let operand = |p: usize| {
+                    let ty = function.ty(function.parameters()[p]);
+                    small(ty.dtype, &ty.shape, (2 * n + p) as u64)
+                };
+                check(&function, &[operand(0), operand(1)]);
+            }
+        }
+    }
+
+    #[test]
+    fn products_add_up() {
+        let function = program(&dot("contracting_dims = [1] x [0]", "2x2xi8", "2x1xi8", "2x1xi32"));
+        let x = tensor(DType::I8, &[2, 2], &[100., 100., -1., 2.]);
+        let y = tensor(DType::I8, &[2, 1], &[100., 3.]);
+        let product = check(&function, &[x, y]);
+        assert_eq!(product, [tensor(DType::I32, &[2, 1], &[10300., -94.])]);
+    }
+
+    #[test]
+    fn the_old_form_is_read() {
+        let text = "(%x: tensor<2x3xf32>, %y: tensor<3xf32>) -> tensor<2xf32> {
+          %0 = stablehlo.dot %x, %y : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2xf32>
+          return %0 : tensor<2xf32>
+        }";
+        let function = program(text);
+        let x = tensor(DType::F32, &[2, 3], &[1., 2., 3., 4., 5., 6.]);
+        let y = tensor(DType::F32, &[3], &[1., 0., 2.]);
+        let product = check_function(&function, &[x, y], 0.0);
+        assert_eq!(product, [tensor(DType::F32, &[2], &[7., 16.])]);
+    }
+
+    #[test]
+    fn neighbouring_axes_merge() {
+        let text = dot("contracting_dims = [2] x [0]", "8x64x32xf32", "32x16x4xf32", "8x64x16x4xf32");
+        let function = program(&text);
+        let op = only_op(&function);
+        let Op::DotGeneral(this) = &op.data().op else { panic!("a contraction") };
+        let dot = this.library(op).expect("a library call");
+        let axis = |extent, lhs, rhs, out| DotAxis { extent, lhs, rhs, out };
+        assert_eq!(dot.m, [axis(512, 32, 0, 64)]);
+        assert_eq!(dot.n, [axis(64, 0, 1, 1)]);
+        assert_eq!(dot.k, [axis(32, 1, 64, 0)]);
+    }
+
+    #[test]
+    fn faults_name_the_axes() {
+        let dot = DotGeneral {
+            lhs_batch: Vec::new(),
+            rhs_batch: Vec::new(),
+            lhs_contracting: vec![1],
+            rhs_contracting: vec![0],
+            result: DType::F32,
+        };
+        let ty = |shape: &[u64]| TensorType::new(shape, DType::F32);
+        assert_eq!(
+            fault(dot.clone(), &[ty(&[64, 512]), ty(&[511, 8])]),
+            "dot_general: contracting sizes differ: lhs axis 1 is 512, rhs axis 0 is 511"
+        );
+        assert_eq!(fault(dot, &[ty(&[64]), ty(&[8])]), "dot_general: lhs has no axis 1: tensor<64xf32>");
     }
 }

@@ -148,3 +148,84 @@ impl StructuredOp for Gather {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check_function, check_program, program, tensor};
+
+    fn gather(fields: &str, sizes: &str, operand: &str, indices: &str, out: &str) -> String {
+        format!(
+            "(%x: tensor<{operand}>, %i: tensor<{indices}>) -> tensor<{out}> {{
+              %0 = \"stablehlo.gather\"(%x, %i) <{{
+                dimension_numbers = #stablehlo.gather<{fields}>, indices_are_sorted = false,
+                slice_sizes = array<i64: {sizes}>}}>
+                : (tensor<{operand}>, tensor<{indices}>) -> tensor<{out}>
+              return %0 : tensor<{out}>
+            }}"
+        )
+    }
+
+    #[test]
+    fn kernels_agree_for_every_form() {
+        let forms = [
+            ("offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], \
+              index_vector_dim = 1", "1, 4", "6x4xf32", "5x1xi32", "5x4xf32"),
+            ("offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1]", "6, 1",
+             "6x4xf64", "1xi32", "6xf64"),
+            ("offset_dims = [1, 2], start_index_map = [1, 0], index_vector_dim = 0", "2, 3",
+             "6x4xi8", "2x5xi64", "5x2x3xi8"),
+            ("collapsed_slice_dims = [1], operand_batching_dims = [0], \
+              start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2",
+             "1, 1", "6x4xbf16", "6x2x1xi32", "6x2xbf16"),
+            ("offset_dims = [2], operand_batching_dims = [0, 2], \
+              start_indices_batching_dims = [2, 0], start_index_map = [1], index_vector_dim = 1",
+             "1, 2, 1", "3x4x2xui16", "2x1x3xui8", "2x3x2xui16"),
+            ("offset_dims = [0, 1], start_index_map = [0], index_vector_dim = 0", "2, 4",
+             "6x4xcomplex<f32>", "1xui64", "2x4xcomplex<f32>"),
+            ("collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2", "1",
+             "6xi1", "3x2xi16", "3x2xi1"),
+            ("offset_dims = [1], start_index_map = [0], index_vector_dim = 1", "0",
+             "0xf32", "3x1xi32", "3x0xf32"),
+        ];
+        for (fields, sizes, operand, indices, out) in forms {
+            for seed in 0..4 {
+                check_program(&gather(fields, sizes, operand, indices, out), 10 * seed);
+            }
+        }
+    }
+
+    #[test]
+    fn starts_are_clamped() {
+        let fields = "offset_dims = [1], start_index_map = [0], index_vector_dim = 1";
+        let function = program(&gather(fields, "2", "5xf32", "4x1xi32", "4x2xf32"));
+        let x = tensor(DType::F32, &[5], &[0., 1., 2., 3., 4.]);
+        let starts = tensor(DType::I32, &[4, 1], &[-7., 1., 4., 1e9]);
+        let got = check_function(&function, &[x, starts], 0.0);
+        assert_eq!(got, [tensor(DType::F32, &[4, 2], &[0., 1., 1., 2., 3., 4., 3., 4.])]);
+    }
+
+    #[test]
+    fn faults_are_told() {
+        let check = |fields: &str, sizes: &str, out: &str, expected: &str| {
+            let text = gather(fields, sizes, "6x4xf32", "5x1xi32", out);
+            let source = format!("func.func public @main{text}");
+            let message = match crate::text::parse(&source, "test") {
+                Ok(module) => format!("{:?}", crate::verify::verify(&module, "test")),
+                Err(errors) => errors.to_string(),
+            };
+            assert!(message.contains(expected), "{message}");
+        };
+        let fields = "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], \
+                      index_vector_dim = 1";
+        check(fields, "1, 9", "5x9xf32", "slice size 9 exceeds operand axis 1, which is 4");
+        check(fields, "2, 4", "5x4xf32", "slice size 2 in collapsed or batching axis 0");
+        check(fields, "1", "5x4xf32", "slice_sizes has 1 entries");
+        check("offset_dims = [1], start_index_map = [0], index_vector_dim = 1", "1, 4", "5x4xf32",
+            "name 1 axes, the operand tensor<6x4xf32> has 2");
+        check("offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0, 1], \
+               index_vector_dim = 1", "1, 4", "5x4xf32", "a start index has 1 components");
+        check("offset_dims = [7], collapsed_slice_dims = [0], start_index_map = [0], \
+               index_vector_dim = 1", "1, 4", "5x4xf32", "axis 7 is out of range");
+    }
+}

@@ -181,3 +181,125 @@ pub(super) fn unzip(op: OpView<'_>, values: &[u64]) -> Vec<Literal> {
     };
     types.iter().map(pick).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{check_function, check_program, program, small, tensor};
+    use jaxrs_kernel::DType;
+
+    /// A reduction of `x` by one op.
+    fn by(op: &str, shape: &str, dtype: &str, axes: &str, result: &str) -> String {
+        format!(
+            "(%x: tensor<{shape}{dtype}>, %i: tensor<{dtype}>) -> tensor<{result}{dtype}> {{
+              %0 = stablehlo.reduce(%x init: %i) applies stablehlo.{op} across dimensions = {axes}
+                : (tensor<{shape}{dtype}>, tensor<{dtype}>) -> tensor<{result}{dtype}>
+              return %0 : tensor<{result}{dtype}>
+            }}"
+        )
+    }
+
+    #[test]
+    fn kernels_agree_for_every_op_and_shape() {
+        let shapes = [
+            ("3x4x5x", "[0]", "4x5x"),
+            ("3x4x5x", "[2, 0]", "4x"),
+            ("3x4x5x", "[0, 1, 2]", ""),
+            ("3x4x5x", "[1]", "3x5x"),
+            ("3x1x5x", "[1]", "3x5x"),
+            ("3x0x5x", "[1]", "3x5x"),
+            ("0x3x", "[1]", "0x"),
+            ("4x", "[]", "4x"),
+            ("", "[]", ""),
+        ];
+        for (n, (shape, axes, result)) in shapes.into_iter().enumerate() {
+            for dtype in ["f32", "f64", "bf16", "f16", "i32", "ui8", "i64", "complex<f32>"] {
+                check_program(&by("add", shape, dtype, axes, result), n as u64);
+            }
+            for op in ["maximum", "minimum", "multiply"] {
+                check_program(&by(op, shape, "f32", axes, result), n as u64);
+                check_program(&by(op, shape, "i16", axes, result), n as u64);
+                check_program(&by(op, shape, "ui32", axes, result), n as u64);
+                check_program(&by(op, shape, "i1", axes, result), n as u64);
+            }
+            for op in ["and", "or", "xor"] {
+                check_program(&by(op, shape, "i1", axes, result), n as u64);
+                check_program(&by(op, shape, "i8", axes, result), n as u64);
+            }
+            check_program(&by("multiply", shape, "complex<f64>", axes, result), n as u64);
+        }
+    }
+
+    #[test]
+    fn an_initial_value_counts_once() {
+        let function = program(&by("add", "2x3x", "f32", "[1]", "2x"));
+        let x = tensor(DType::F32, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let sum = check_function(&function, &[x, tensor(DType::F32, &[], &[10.0])], 0.0);
+        assert_eq!(sum, [tensor(DType::F32, &[2], &[16.0, 25.0])]);
+    }
+
+    #[test]
+    fn narrow_sums_are_rounded_once() {
+        let function = program(&by("add", "300x", "bf16", "[0]", ""));
+        let x = tensor(DType::BF16, &[300], &[1.0; 300]);
+        let sum = check_function(&function, &[x, tensor(DType::BF16, &[], &[0.0])], 0.0);
+        // In steps of bf16 the sum would stay at 256.
+        assert_eq!(sum, [tensor(DType::BF16, &[], &[300.0])]);
+    }
+
+    #[test]
+    fn several_operands_and_any_body() {
+        let text = "(%x: tensor<4x6xf32>, %n: tensor<4x6xi32>, %i: tensor<f32>, %j: tensor<i32>)
+              -> (tensor<4xf32>, tensor<4xi32>) {
+          %0:2 = stablehlo.reduce(%x init: %i), (%n init: %j) across dimensions = [1]
+            : (tensor<4x6xf32>, tensor<4x6xi32>, tensor<f32>, tensor<i32>)
+            -> (tensor<4xf32>, tensor<4xi32>)
+           reducer(%a: tensor<f32>, %c: tensor<f32>) (%b: tensor<i32>, %d: tensor<i32>) {
+            %2 = stablehlo.compare GT, %a, %c, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            %3 = stablehlo.compare EQ, %a, %c, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            %4 = stablehlo.compare LT, %b, %d, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            %5 = stablehlo.and %3, %4 : tensor<i1>
+            %6 = stablehlo.or %2, %5 : tensor<i1>
+            %7 = stablehlo.select %2, %a, %c : tensor<i1>, tensor<f32>
+            %8 = stablehlo.select %6, %b, %d : tensor<i1>, tensor<i32>
+            stablehlo.return %7, %8 : tensor<f32>, tensor<i32>
+          }
+          return %0#0, %0#1 : tensor<4xf32>, tensor<4xi32>
+        }";
+        let function = program(text);
+        let x = tensor(DType::F32, &[4, 6], &[3.0, 1., 4., 1., 5., 9.].repeat(4));
+        let n = tensor(DType::I32, &[4, 6], &[0., 1., 2., 3., 4., 5.].repeat(4));
+        let low = tensor(DType::F32, &[], &[f64::NEG_INFINITY]);
+        let zero = tensor(DType::I32, &[], &[0.0]);
+        let best = check_function(&function, &[x, n, low, zero], 0.0);
+        assert_eq!(best[0], tensor(DType::F32, &[4], &[9.0; 4]));
+        assert_eq!(best[1], tensor(DType::I32, &[4], &[5.0; 4]));
+        check_program(text, 7);
+    }
+
+    #[test]
+    fn one_body_may_name_an_instruction_for_each_operand() {
+        let text = "(%x: tensor<5x3xf32>, %y: tensor<5x3xi8>, %i: tensor<f32>, %j: tensor<i8>)
+              -> (tensor<3xf32>, tensor<3xi8>) {
+          %0:2 = \"stablehlo.reduce\"(%x, %y, %i, %j) <{dimensions = array<i64: 0>}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<i8>, %c: tensor<f32>, %d: tensor<i8>):
+            %1 = stablehlo.add %c, %a : tensor<f32>
+            %2 = stablehlo.maximum %b, %d : tensor<i8>
+            stablehlo.return %1, %2 : tensor<f32>, tensor<i8>
+          }) : (tensor<5x3xf32>, tensor<5x3xi8>, tensor<f32>, tensor<i8>)
+            -> (tensor<3xf32>, tensor<3xi8>)
+          return %0#0, %0#1 : tensor<3xf32>, tensor<3xi8>
+        }";
+        let function = program(text);
+        let block = function.ops.values().find_map(|op| op.regions.first()).expect("a region");
+        let ops = super::super::combiner::combiners(&function, *block);
+        assert_eq!(ops, Some(vec![jaxrs_kernel::BinaryOp::Add, jaxrs_kernel::BinaryOp::MaxS]));
+        check_program(text, 3);
+    }
+
+    #[test]
+    fn large_reductions_are_interpreted_quickly() {
+        let function = program(&by("add", "100000x", "i64", "[0]", ""));
+        let operands = [small(DType::I64, &[100_000], 1), small(DType::I64, &[], 2)];
+        check_function(&function, &operands, 0.0);
+    }
+}

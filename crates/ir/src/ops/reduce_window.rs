@@ -160,7 +160,7 @@ impl ReduceWindow {
         let stride: u64 = shape[scan.axis + 1..].iter().product();
         let extent = shape[scan.axis];
         let mut out = vec![0; len as usize * init.len()];
-        for start in (0..len).filter(|start| (start / stride) % extent == 0) {
+        for start in (0..len).filter(|start| (start / stride).is_multiple_of(extent)) {
             let mut values = init.to_vec();
             for n in 0..extent {
                 let n = if scan.reverse { extent - 1 - n } else { n };
@@ -277,5 +277,118 @@ impl StructuredOp for ReduceWindow {
                 scalars[number]
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Op;
+    use crate::testing::{check_function, check_program, only_op, program, small, tensor};
+    use jaxrs_kernel::DType;
+
+    /// Shape of the operand and the result, extents, strides, base and window dilations, padding.
+    type Form = [&'static str; 7];
+
+    fn windows(op: &str, dtype: &str, init: &str, form: Form) -> String {
+        let [shape, result, extents, strides, base, dilations, padding] = form;
+        let rank = extents.split(',').count();
+        format!(
+            "(%x: tensor<{shape}{dtype}>) -> tensor<{result}{dtype}> {{
+              %i = stablehlo.constant dense<{init}> : tensor<{dtype}>
+              %0 = \"stablehlo.reduce_window\"(%x, %i) <{{
+                window_dimensions = array<i64: {extents}>, window_strides = array<i64: {strides}>,
+                base_dilations = array<i64: {base}>, window_dilations = array<i64: {dilations}>,
+                padding = dense<{padding}> : tensor<{rank}x2xi64>}}> ({{
+              ^bb0(%a: tensor<{dtype}>, %b: tensor<{dtype}>):
+                %1 = stablehlo.{op} %a, %b : tensor<{dtype}>
+                stablehlo.return %1 : tensor<{dtype}>
+              }}) : (tensor<{shape}{dtype}>, tensor<{dtype}>) -> tensor<{result}{dtype}>
+              return %0 : tensor<{result}{dtype}>
+            }}"
+        )
+    }
+
+    /// Moves the initial value's constant out of the function: its value becomes a parameter.
+    fn with_parameter(text: &str) -> String {
+        let mut lines: Vec<&str> = text.lines().collect();
+        let constant = lines.remove(1);
+        let dtype = constant.rsplit("tensor<").next().and_then(|t| t.strip_suffix('>')).expect("a type");
+        lines.join("\n").replacen(") ->", &format!(", %i: tensor<{dtype}>) ->"), 1)
+    }
+
+    const FORMS: [Form; 9] = [
+        ["4x9x", "4x3x", "1, 3", "1, 3", "1, 1", "1, 1", "[[0, 0], [0, 0]]"],
+        ["4x9x", "4x9x", "1, 3", "1, 1", "1, 1", "1, 1", "[[0, 0], [1, 1]]"],
+        ["7x9x", "4x5x", "3, 3", "2, 2", "1, 1", "1, 1", "[[1, 1], [1, 1]]"],
+        ["3x2x", "2x2x", "2, 1", "4, 1", "2, 1", "3, 1", "[[2, 1], [0, 0]]"],
+        ["5x4x", "5x3x", "2, 2", "2, 3", "3, 2", "2, 1", "[[-1, 0], [2, 1]]"],
+        ["20x", "3x", "18", "1", "1", "1", "0"],
+        ["20x", "1x", "20", "1", "1", "1", "0"],
+        ["5x", "0x", "9", "1", "1", "1", "0"],
+        ["0x", "3x", "2", "1", "1", "1", "[[2, 2]]"],
+    ];
+
+    #[test]
+    fn kernels_agree_for_every_form() {
+        for form in FORMS {
+            for (op, dtype) in [
+                ("add", "f32"), ("maximum", "i32"), ("multiply", "bf16"), ("or", "i1"),
+                ("subtract", "i32"), ("add", "complex<f32>"),
+            ] {
+                check_program(&with_parameter(&windows(op, dtype, "", form)), 3);
+            }
+        }
+    }
+
+    #[test]
+    fn padding_counts_as_the_initial_value() {
+        let form = ["3x2x", "2x2x", "2, 1", "4, 1", "2, 1", "3, 1", "[[2, 1], [0, 0]]"];
+        let function = program(&with_parameter(&windows("add", "i64", "", form)));
+        let x = tensor(DType::I64, &[3, 2], &[1., 2., 3., 4., 5., 6.]);
+        let sum = |init: f64| check_function(&function, &[x.clone(), tensor(DType::I64, &[], &[init])], 0.0);
+        assert_eq!(sum(0.0), [tensor(DType::I64, &[2, 2], &[0., 0., 3., 4.])]);
+        assert_eq!(sum(10.0), [tensor(DType::I64, &[2, 2], &[30., 30., 23., 24.])]);
+    }
+
+    fn scan_of(function: &crate::Function) -> Option<Scan> {
+        let op = only_op(function);
+        let Op::ReduceWindow(this) = &op.data().op else { panic!("a reduce_window") };
+        this.scan(op)
+    }
+
+    /// Checks a running reduction against its kernel and against the windowed reduction, which it
+    /// is where the initial value is a parameter.
+    fn check_scan(text: &str, expected: Scan, init: f64) {
+        let (scan, plain) = (program(text), program(&with_parameter(text)));
+        assert_eq!(scan_of(&scan), Some(expected), "{text}");
+        assert_eq!(scan_of(&plain), None);
+        let ty = scan.ty(scan.parameters()[0]);
+        let x = small(ty.dtype, &ty.shape, 9);
+        let parts = [init, 0.0];
+        let init = tensor(ty.dtype, &[], &parts[..ty.dtype.parts() as usize]);
+        let got = check_function(&scan, std::slice::from_ref(&x), 0.0);
+        let expected = check_function(&plain, &[x, init], 0.0);
+        crate::testing::assert_close(&got[0], &expected[0], 0.0);
+    }
+
+    #[test]
+    fn running_reductions_are_recognised() {
+        let forward = ["3x5x", "3x5x", "1, 5", "1, 1", "1, 1", "1, 1", "[[0, 0], [4, 0]]"];
+        let backward = ["3x5x", "3x5x", "3, 1", "1, 1", "1, 1", "1, 1", "[[0, 2], [0, 0]]"];
+        let (along_1, along_0) = (Scan { axis: 1, reverse: false }, Scan { axis: 0, reverse: true });
+        for (op, dtype, init, value) in [
+            ("add", "f32", "0.0", 0.0),
+            ("add", "bf16", "0.0", 0.0),
+            ("multiply", "f16", "1.0", 1.0),
+            ("maximum", "i8", "-128", -128.0),
+            ("minimum", "f64", "0x7FF0000000000000", f64::INFINITY),
+            ("add", "complex<f32>", "(0.0, 0.0)", 0.0),
+        ] {
+            check_scan(&windows(op, dtype, init, forward), along_1, value);
+            check_scan(&windows(op, dtype, init, backward), along_0, value);
+        }
+        // An initial value that is not neutral counts as often as it stands under the window.
+        assert_eq!(scan_of(&program(&windows("add", "f32", "1.0", forward))), None);
     }
 }

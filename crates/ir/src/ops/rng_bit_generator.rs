@@ -73,7 +73,7 @@ impl RngBitGenerator {
             (false, false) => Source::Blocks { elements: 4, words: 1 },
             (true, false) => {
                 // The first even axis, else the first one of the largest extent.
-                let even = (0..shape.len()).find(|&axis| shape[axis] % 2 == 0);
+                let even = (0..shape.len()).find(|&axis| shape[axis].is_multiple_of(2));
                 let largest = (0..shape.len()).rev().max_by_key(|&axis| shape[axis]);
                 let split = even.or(largest);
                 let mut half = shape.clone();
@@ -401,5 +401,58 @@ mod tests {
         );
         let zero = [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8];
         assert_eq!(philox_words([0; 2], [0; 4]), zero);
+    }
+
+    fn generate(name: &str, state: u64, bits: &str) -> Vec<Literal> {
+        let text = format!(
+            "(%s: tensor<{state}xui64>) -> (tensor<{state}xui64>, tensor<{bits}>) {{
+              %t, %b = stablehlo.rng_bit_generator %s, algorithm = {name}
+                : (tensor<{state}xui64>) -> (tensor<{state}xui64>, tensor<{bits}>)
+              return %t, %b : tensor<{state}xui64>, tensor<{bits}>
+            }}"
+        );
+        // The state is JAX's key (1, 2, 3, 4).
+        let words = [1 | 2 << 32, 3 | 4 << 32, 5];
+        let ty = TensorType::new([state], DType::U64);
+        let state = Literal::from_bits(ty, &words[..state as usize]);
+        crate::testing::check_function(&crate::testing::program(&text), &[state], 0.0)
+    }
+
+    /// What jax.lax.rng_bit_generator gives on the CPU.
+    #[test]
+    fn bits_are_those_of_xla() {
+        let cases: [(&str, &str, u64, &[u64]); 7] = [
+            ("DEFAULT", "2x3xui32", 2, &[0x1e8f_e864, 0x4d5e_0bd7, 0x4b87_c9be, 0x2d68_9201]),
+            ("PHILOX", "5xui64", 3, &[0x4d5e_0bd7_1e8f_e864, 0x2d68_9201_4b87_c9be]),
+            ("PHILOX", "7xui8", 2, &[0x64, 0xd7, 0xbe, 0x01, 0x7b, 0x96, 0x74]),
+            (
+                "THREE_FRY",
+                "4x3xui32",
+                6,
+                &[
+                    0x5df4_33ec, 0x2c24_a8a8, 0x9138_6643, 0x8617_198e, 0x9094_fa5e, 0x5949_1919,
+                    0x4f97_fb5b, 0xed54_bb55, 0xe339_716a, 0x86b8_75a7, 0xeba6_6656, 0x7896_bcd0,
+                ],
+            ),
+            (
+                "THREE_FRY",
+                "3x5xui32",
+                9,
+                &[0x5df4_33ec, 0x8617_198e, 0x2c24_a8a8, 0x9094_fa5e, 0x9138_6643, 0x4f97_fb5b],
+            ),
+            ("THREE_FRY", "5xui64", 5, &[0x8617_198e_5df4_33ec, 0x9094_fa5e_2c24_a8a8]),
+            ("THREE_FRY", "3xui16", 2, &[0x33ec, 0x198e, 0xa8a8]),
+        ];
+        for (name, bits, used, expected) in cases {
+            let got = generate(name, 2, bits);
+            let words: Vec<u64> = (0..expected.len() as u64).map(|at| got[1].bits(at, 0)).collect();
+            assert_eq!(words, expected, "{name} {bits}");
+            assert_eq!(got[0].bits(0, 0), 1 | 2 << 32);
+            assert_eq!(got[0].bits(1, 0), (3 | 4 << 32) + used, "{name} {bits}");
+        }
+        assert_eq!(generate("PHILOX", 3, "i32")[0].bits(2, 0), 5);
+        generate("PHILOX", 3, "0x4xi8");
+        generate("THREE_FRY", 2, "ui32");
+        generate("THREE_FRY", 2, "3x4x5xi64");
     }
 }

@@ -47,7 +47,7 @@ struct Types<'a> {
 
 impl<'a> Types<'a> {
     fn new(operands: &'a [TensorType]) -> Result<Types<'a>, String> {
-        if operands.len() < 3 || operands.len() % 2 == 0 {
+        if operands.len() < 3 || operands.len().is_multiple_of(2) {
             return Err(format!(
                 "scatter: expected operands, indices and as many updates, found {} operands in all",
                 operands.len()
@@ -344,5 +344,124 @@ impl StructuredOp for Scatter {
         };
         let updates = (0..results).map(|n| (n, n)).collect();
         Lowering::Loops { updates, emit: Box::new(emit) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check_function, check_program, program, tensor};
+
+    /// A scatter by one op of two scalars, or with the update itself where `op` is empty.
+    fn scatter(
+        fields: &str,
+        unique: bool,
+        op: &str,
+        [input, indices, update, dtype]: [&str; 4],
+    ) -> String {
+        let body = if op.is_empty() {
+            format!("stablehlo.return %b : tensor<{dtype}>")
+        } else {
+            format!(
+                "%1 = stablehlo.{op} %a, %b : tensor<{dtype}>
+                 stablehlo.return %1 : tensor<{dtype}>"
+            )
+        };
+        format!(
+            "(%x: tensor<{input}{dtype}>, %i: tensor<{indices}>, %u: tensor<{update}{dtype}>)
+                -> tensor<{input}{dtype}> {{
+              %0 = \"stablehlo.scatter\"(%x, %i, %u) <{{indices_are_sorted = false,
+                scatter_dimension_numbers = #stablehlo.scatter<{fields}>,
+                unique_indices = {unique}}}> ({{
+              ^bb0(%a: tensor<{dtype}>, %b: tensor<{dtype}>):
+                {body}
+              }}) : (tensor<{input}{dtype}>, tensor<{indices}>, tensor<{update}{dtype}>)
+                -> tensor<{input}{dtype}>
+              return %0 : tensor<{input}{dtype}>
+            }}"
+        )
+    }
+
+    const ROWS: &str = "update_window_dims = [1], inserted_window_dims = [0], \
+                        scatter_dims_to_operand_dims = [0], index_vector_dim = 1";
+
+    #[test]
+    fn kernels_agree_for_every_form() {
+        let forms = [
+            (ROWS, ["6x4x", "5x1xi32", "5x4x"]),
+            (ROWS, ["6x4x", "5x1xi64", "5x3x"]),
+            (ROWS, ["6x4x", "0x1xi32", "0x4x"]),
+            (ROWS, ["0x4x", "5x1xi32", "5x4x"]),
+            ("inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], \
+              index_vector_dim = 1", ["3x", "20x1xi32", "20x"]),
+            ("update_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1]",
+             ["6x4x", "2xi32", "3x2x"]),
+            ("update_window_dims = [0], inserted_window_dims = [1], \
+              scatter_dims_to_operand_dims = [1]", ["6x4x", "1xi32", "6x"]),
+            ("inserted_window_dims = [1], input_batching_dims = [0], \
+              scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], \
+              index_vector_dim = 2", ["6x4x", "6x3x1xi32", "6x3x"]),
+            ("update_window_dims = [1], input_batching_dims = [2], \
+              scatter_indices_batching_dims = [1], scatter_dims_to_operand_dims = [1, 0], \
+              inserted_window_dims = [0], index_vector_dim = 0",
+             ["3x4x2x", "2x5x2xui8", "5x2x2x"]),
+            ("update_window_dims = [0], scatter_dims_to_operand_dims = [], index_vector_dim = 0",
+             ["4x", "0xi32", "4x"]),
+        ];
+        for (fields, [input, indices, update]) in forms {
+            for (op, dtype) in [
+                ("add", "f32"), ("", "f32"), ("maximum", "i16"), ("multiply", "bf16"),
+                ("add", "complex<f64>"), ("or", "i1"),
+            ] {
+                for seed in 0..2 {
+                    let types = [input, indices, update, dtype];
+                    check_program(&scatter(fields, false, op, types), 10 * seed);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn windows_that_stick_out_are_skipped() {
+        let fields = "update_window_dims = [1], scatter_dims_to_operand_dims = [0], \
+                      index_vector_dim = 1";
+        let text = scatter(fields, false, "add", ["5x", "4x1xi32", "4x2x", "f32"]);
+        let x = tensor(DType::F32, &[5], &[0.0; 5]);
+        let starts = tensor(DType::I32, &[4, 1], &[-1., 1., 4., 3.]);
+        let updates = tensor(DType::F32, &[4, 2], &[1., 2., 3., 4., 5., 6., 7., 8.]);
+        let got = check_function(&program(&text), &[x, starts, updates], 0.0);
+        assert_eq!(got, [tensor(DType::F32, &[5], &[0., 3., 4., 7., 8.])]);
+    }
+
+    #[test]
+    fn unique_windows_are_written_in_parallel() {
+        for (indices, update) in [([2., 0., 5.], "3x4x"), ([1., 9., 3.], "3x4x")] {
+            let text = scatter(ROWS, true, "", ["6x4x", "3x1xi32", update, "f32"]);
+            let x = tensor(DType::F32, &[6, 4], &[0.5; 24]);
+            let starts = tensor(DType::I32, &[3, 1], &indices);
+            let updates = crate::testing::small(DType::F32, &[3, 4], 3);
+            check_function(&program(&text), &[x, starts, updates], 0.0);
+        }
+    }
+
+    #[test]
+    fn several_operands_are_updated_together() {
+        let text = "(%x: tensor<4xf32>, %y: tensor<4xi32>, %i: tensor<6x1xi32>,
+                     %u: tensor<6xf32>, %v: tensor<6xi32>) -> (tensor<4xf32>, tensor<4xi32>) {
+          %0:2 = \"stablehlo.scatter\"(%x, %y, %i, %u, %v) <{scatter_dimension_numbers =
+            #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+            index_vector_dim = 1>}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<i32>, %c: tensor<f32>, %d: tensor<i32>):
+            %1 = stablehlo.compare GE, %a, %c, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            %2 = stablehlo.select %1, %a, %c : tensor<i1>, tensor<f32>
+            %3 = stablehlo.select %1, %b, %d : tensor<i1>, tensor<i32>
+            stablehlo.return %2, %3 : tensor<f32>, tensor<i32>
+          }) : (tensor<4xf32>, tensor<4xi32>, tensor<6x1xi32>, tensor<6xf32>, tensor<6xi32>)
+            -> (tensor<4xf32>, tensor<4xi32>)
+          return %0#0, %0#1 : tensor<4xf32>, tensor<4xi32>
+        }";
+        for seed in 0..4 {
+            check_program(text, 10 * seed);
+        }
     }
 }

@@ -302,3 +302,66 @@ impl StructuredOp for SelectAndScatter {
         Lowering::Loops { updates: Vec::new(), emit: Box::new(emit) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{check_function, check_program, program, tensor};
+    use jaxrs_kernel::DType;
+
+    fn pool(dtype: &str, [shape, source, extents, strides, padding]: [&str; 5]) -> String {
+        let rank = extents.split(',').count();
+        let (order, body) = match dtype {
+            "i32" => ("SIGNED", "subtract"),
+            _ => ("FLOAT", "add"),
+        };
+        format!(
+            "(%x: tensor<{shape}{dtype}>, %s: tensor<{source}{dtype}>, %i: tensor<{dtype}>)
+                -> tensor<{shape}{dtype}> {{
+              %0 = \"stablehlo.select_and_scatter\"(%x, %s, %i) <{{
+                padding = dense<{padding}> : tensor<{rank}x2xi64>,
+                window_dimensions = array<i64: {extents}>,
+                window_strides = array<i64: {strides}>}}> ({{
+              ^bb0(%a: tensor<{dtype}>, %b: tensor<{dtype}>):
+                %1 = stablehlo.compare GE, %a, %b, {order}
+                  : (tensor<{dtype}>, tensor<{dtype}>) -> tensor<i1>
+                stablehlo.return %1 : tensor<i1>
+              }}, {{
+              ^bb0(%a: tensor<{dtype}>, %b: tensor<{dtype}>):
+                %1 = stablehlo.{body} %a, %b : tensor<{dtype}>
+                stablehlo.return %1 : tensor<{dtype}>
+              }}) : (tensor<{shape}{dtype}>, tensor<{source}{dtype}>, tensor<{dtype}>)
+                -> tensor<{shape}{dtype}>
+              return %0 : tensor<{shape}{dtype}>
+            }}"
+        )
+    }
+
+    #[test]
+    fn kernels_agree_for_every_layout() {
+        let forms = [
+            ["2x6x6x3x", "2x3x3x3x", "1, 2, 2, 1", "1, 2, 2, 1", "0"],
+            ["2x3x7x7x", "2x3x4x4x", "1, 1, 3, 3", "1, 1, 2, 2", "[[0,0],[0,0],[1,1],[1,1]]"],
+            ["1x9x4x", "1x7x4x", "1, 3, 1", "1, 1, 1", "0"],
+            ["7x3x", "2x3x", "5, 1", "2, 1", "0"],
+            ["25x2x", "3x2x", "19, 1", "3, 1", "0"],
+            ["2x2x", "6x2x", "1, 1", "1, 1", "[[2, 2], [0, 0]]"],
+            ["4x", "4x", "1", "1", "0"],
+            ["0x", "0x", "2", "1", "0"],
+            ["6x2x4x", "3x2x2x", "2, 1, 2", "2, 1, 2", "0"],
+        ];
+        for form in forms {
+            for dtype in ["f32", "i32", "bf16", "f64"] {
+                check_program(&pool(dtype, form), 4);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_of_equal_elements_is_selected() {
+        let function = program(&pool("f32", ["5x", "3x", "3", "1", "0"]));
+        let x = tensor(DType::F32, &[5], &[1., 4., 4., 2., 4.]);
+        let source = tensor(DType::F32, &[3], &[10., 20., 30.]);
+        let got = check_function(&function, &[x, source, tensor(DType::F32, &[], &[0.5])], 0.0);
+        assert_eq!(got, [tensor(DType::F32, &[5], &[0.5, 30.5, 30.5, 0.5, 0.5])]);
+    }
+}

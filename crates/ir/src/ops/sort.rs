@@ -183,7 +183,7 @@ impl StructuredOp for Sort {
         // For each result element, the position of the operands' element that it becomes.
         let mut from: Vec<u64> = (0..operands[0].ty().len()).collect();
         for start in 0..from.len() as u64 {
-            if extent == 0 || (start / stride) % extent as u64 != 0 {
+            if extent == 0 || !(start / stride).is_multiple_of(extent as u64) {
                 continue;
             }
             let mut row: Vec<u64> = (0..extent as u64).map(|n| start + n * stride).collect();
@@ -267,4 +267,107 @@ fn merge_sort(
     merged.extend_from_slice(&right[r..]);
     items.copy_from_slice(&merged);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpret;
+    use crate::testing::{only_op, program, small, tensor};
+
+    fn sort(shape: &str, axis: i64, dtype: &str, order: &str) -> String {
+        let extents = shape;
+        format!(
+            "(%x: tensor<{extents}{dtype}>, %y: tensor<{extents}i32>)
+                -> (tensor<{extents}{dtype}>, tensor<{extents}i32>) {{
+              %0:2 = \"stablehlo.sort\"(%x, %y) <{{dimension = {axis} : i64, is_stable = true}}> ({{
+              ^bb0(%a: tensor<{dtype}>, %b: tensor<{dtype}>, %c: tensor<i32>, %d: tensor<i32>):
+                {order}
+              }}) : (tensor<{extents}{dtype}>, tensor<{extents}i32>)
+                -> (tensor<{extents}{dtype}>, tensor<{extents}i32>)
+              return %0#0, %0#1 : tensor<{extents}{dtype}>, tensor<{extents}i32>
+            }}"
+        )
+    }
+
+    fn plain(dtype: &str, direction: &str, order: &str, operands: &str) -> String {
+        format!(
+            "%1 = stablehlo.compare {direction}, {operands}, {order}
+               : (tensor<{dtype}>, tensor<{dtype}>) -> tensor<i1>
+             stablehlo.return %1 : tensor<i1>"
+        )
+    }
+
+    /// JAX's form of a float to be compared.
+    fn canonical(dtype: &str, nan: &str, from: &str, to: &str) -> String {
+        format!(
+            "%z{to} = stablehlo.constant dense<0.0> : tensor<{dtype}>
+             %e{to} = stablehlo.compare EQ, %{from}, %z{to}, FLOAT
+               : (tensor<{dtype}>, tensor<{dtype}>) -> tensor<i1>
+             %s{to} = stablehlo.select %e{to}, %z{to}, %{from} : tensor<i1>, tensor<{dtype}>
+             %n{to} = stablehlo.compare NE, %{from}, %{from}, FLOAT
+               : (tensor<{dtype}>, tensor<{dtype}>) -> tensor<i1>
+             %q{to} = stablehlo.constant dense<{nan}> : tensor<{dtype}>
+             %{to} = stablehlo.select %n{to}, %q{to}, %s{to} : tensor<i1>, tensor<{dtype}>\n"
+        )
+    }
+
+    fn key_of(text: &str) -> Option<SortOrder> {
+        let function = program(text);
+        key(&function, only_op(&function).region(0))
+    }
+
+    #[test]
+    fn jax_comparisons_are_keys() {
+        let of = |descending| Some(SortOrder::Key { operand: 0, descending });
+        let ints = |direction, operands| plain("i8", direction, "SIGNED", operands);
+        assert_eq!(key_of(&sort("3x", 0, "i8", &ints("LT", "%a, %b"))), of(false));
+        assert_eq!(key_of(&sort("3x", 0, "i8", &ints("GT", "%a, %b"))), of(true));
+        assert_eq!(key_of(&sort("3x", 0, "i8", &ints("LT", "%b, %a"))), of(true));
+        assert_eq!(key_of(&sort("3x", 0, "i8", &ints("LE", "%a, %b"))), None);
+        assert_eq!(key_of(&sort("3x", 0, "i8", &ints("LT", "%a, %a"))), None);
+        let second = plain("i32", "LT", "SIGNED", "%c, %d");
+        let operand_1 = Some(SortOrder::Key { operand: 1, descending: false });
+        assert_eq!(key_of(&sort("3x", 0, "i8", &second)), operand_1);
+        for (dtype, nan) in [("f32", "0x7FC00000"), ("bf16", "0x7FC0"), ("f64", "0x7FF8000000000000")] {
+            let both = canonical(dtype, nan, "a", "p") + &canonical(dtype, nan, "b", "q");
+            let total = plain(dtype, "LT", "TOTALORDER", "%p, %q");
+            assert_eq!(key_of(&sort("3x", 0, dtype, &(both.clone() + &total))), of(false));
+            let float = plain(dtype, "LT", "FLOAT", "%p, %q");
+            assert_eq!(key_of(&sort("3x", 0, dtype, &(both.clone() + &float))), None);
+            let one = canonical(dtype, nan, "a", "p") + &plain(dtype, "LT", "TOTALORDER", "%p, %b");
+            assert_eq!(key_of(&sort("3x", 0, dtype, &one)), None);
+        }
+    }
+
+    #[test]
+    fn rows_move_together_and_equal_ones_keep_their_order() {
+        let text = sort("2x3x", 1, "f32", &plain("f32", "LT", "FLOAT", "%a, %b"));
+        let x = tensor(DType::F32, &[2, 3], &[3., 1., 1., 0., -1., f64::INFINITY]);
+        let y = tensor(DType::I32, &[2, 3], &[0., 1., 2., 3., 4., 5.]);
+        let got = interpret::call(None, &program(&text), &[x, y]).expect("it sorts");
+        let values = [1., 1., 3., -1., 0., f64::INFINITY];
+        assert_eq!(got[0], tensor(DType::F32, &[2, 3], &values));
+        assert_eq!(got[1], tensor(DType::I32, &[2, 3], &[1., 2., 0., 4., 3., 5.]));
+    }
+
+    #[test]
+    fn any_axis_and_any_comparison_gives_a_permutation() {
+        for (shape, axis) in [("4x3x2x", 0), ("4x3x2x", -2), ("5x", -1), ("0x2x", 0), ("2x0x", 1)] {
+            // LE is no order; the order of the result is open, but nothing may be lost.
+            for direction in ["LT", "LE", "GT", "NE"] {
+                let text = sort(shape, axis, "i8", &plain("i8", direction, "SIGNED", "%a, %b"));
+                let function = program(&text);
+                let ty = function.ty(function.parameters()[0]).clone();
+                let operands = [small(DType::I8, &ty.shape, 5), small(DType::I32, &ty.shape, 6)];
+                let got = interpret::call(None, &function, &operands).expect("it sorts");
+                let sorted = |l: &Literal| {
+                    let mut all: Vec<i64> = (0..l.ty().len()).map(|at| l.int(at)).collect();
+                    all.sort_unstable();
+                    all
+                };
+                assert_eq!(sorted(&got[0]), sorted(&operands[0]), "{text}");
+            }
+        }
+    }
 }

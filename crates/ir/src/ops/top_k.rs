@@ -97,3 +97,27 @@ fn rank(operand: &Literal, position: u64) -> i128 {
 fn total(bits: i64, mask: i64) -> i128 {
     if bits < 0 { (bits ^ mask).into() } else { bits.into() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpret;
+    use crate::testing::{fault, function, tensor};
+
+    #[test]
+    fn the_largest_stand_first_with_their_positions() {
+        let nan = f64::NAN;
+        let x = tensor(DType::F32, &[2, 4], &[1., 3., 3., -2., nan, -0., 0., 9.]);
+        let got = interpret::call(None, &function(TopK { k: 3 }, std::slice::from_ref(&x)), &[x]).expect("runs");
+        let expected = tensor(DType::F32, &[2, 3], &[3., 3., 1., nan, 9., 0.]);
+        crate::testing::assert_close(&got[0], &expected, 0.0);
+        assert_eq!(got[1], tensor(DType::I32, &[2, 3], &[1., 2., 0., 0., 3., 2.]));
+    }
+
+    #[test]
+    fn faults_are_told() {
+        let ty = TensorType::new([4, 2], DType::F32);
+        let message = "top_k: k is 3, the last axis of tensor<4x2xf32> 2";
+        assert_eq!(fault(TopK { k: 3 }, &[ty]), message);
+    }
+}
