@@ -3,7 +3,7 @@
 mod common;
 
 use common::Build;
-use jaxrs_plan::report::report;
+use jaxrs_plan::report::Report;
 use jaxrs_plan::{Options, plan};
 use serde_json::Value;
 
@@ -50,9 +50,10 @@ fn random_reports_add_up() {
     for seed in 0..300 {
         let program = common::random(seed, 1 + seed as usize % 20);
         let planned = plan(program, &Options::default()).expect("a plan");
-        let report = report(&planned);
-        audit(&report.json()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        assert!(!report.text().is_empty());
+        let report = Report::new(&planned, "test");
+        let json = serde_json::from_str(&report.json()).expect("JSON");
+        audit(&json).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        assert!(!report.text(true).is_empty());
         assert!(report.html().contains("</html>"));
     }
 }
@@ -68,7 +69,7 @@ fn a_small_report_reads_well() {
     let z = build.update(&mut steps, &[w, y]);
     let program = build.finish(steps, &[y, z]);
     let planned = plan(program, &Options::default()).expect("a plan");
-    let text = report(&planned).text();
+    let text = Report::new(&planned, "test").text(false);
     for part in [
         "4.00 KiB",
         "the lower bound",

@@ -8,9 +8,9 @@ const PAGE: &str = include_str!("page.html");
 impl Report {
     /// The report as an HTML page.
     pub fn html(&self) -> String {
-        let mut data = self.json();
+        let mut data = self.value();
         data["points"] = self.points.into();
-        data["text"] = self.text().into();
+        data["text"] = self.text(true).into();
         // "</" would end the script it stands in.
         let data = data.to_string().replace("</", "<\\/");
         PAGE.replace("{{title}}", &escape(&self.program))

@@ -5,8 +5,13 @@ use crate::{Region, UsedAs};
 use serde_json::{Value, json};
 
 impl Report {
-    /// The report as JSON.
-    pub fn json(&self) -> Value {
+    /// The report as JSON text.
+    pub fn json(&self) -> String {
+        self.value().to_string()
+    }
+
+    /// The report as a JSON value.
+    pub fn value(&self) -> Value {
         let copies: Vec<Value> = self
             .copies
             .iter()

@@ -1,5 +1,5 @@
-//! A plan for people and scripts: [`report`] gathers it, [`Report::text`], [`Report::json`] and
-//! [`Report::html`] show it.
+//! A plan for people and scripts: [`Report::new`] gathers it, [`Report::text`], [`Report::json`]
+//! and [`Report::html`] show it.
 //!
 //! All sizes are rounded up to 64 bytes, but for views, which lie inside others.
 
@@ -117,50 +117,59 @@ pub struct ValueRow {
     pub last_reader: Option<String>,
 }
 
-/// Gathers the report of a plan.
-pub fn report(planned: &Planned) -> Report {
-    let program = &planned.program;
-    let aligned = |v: ValueId| program.values[v].bytes().aligned().0;
-    let line = TimeLine::new(program);
-    let values = rows(planned, &line);
-    let in_arena = |row: &&ValueRow| row.region == Region::Arena;
-    let height = values
-        .iter()
-        .filter(in_arena)
-        .filter(|r| r.op != "scratch")
-        .map(|r| r.offset + r.bytes)
-        .max()
-        .unwrap_or(0);
-    let alias = program
-        .results
-        .iter()
-        .zip(&planned.results)
-        .filter(|(_, region)| matches!(region, Region::Argument(_)));
-    let mut steps = 0;
-    visit(&program.body, &mut |_| steps += 1);
-    Report {
-        program: program.name.clone(),
-        threads: planned.threads,
-        argument_bytes: program.parameters.iter().map(|p| aligned(p.value)).sum(),
-        output_bytes: program.results.iter().map(|&r| aligned(r)).sum(),
-        alias_bytes: alias.map(|(&value, _)| aligned(value)).sum(),
-        constant_bytes: program.constants.values().map(|c| Bytes(c.len() as u64).aligned().0).sum(),
-        arena_bytes: planned.arena.0,
-        arena_without_scratch_bytes: height,
-        library_scratch_bytes: 0,
-        lower_bound_bytes: planned.notes.lower_bound.0,
-        solver: planned.notes.solver.to_string(),
-        order: planned.notes.order.to_string(),
-        steps,
-        points: line.horizon(),
-        peak: peak(program, &values, &line),
-        copies: copies(planned),
-        donations: planned.notes.donations.iter().map(donation).collect(),
-        values,
-    }
-}
-
 impl Report {
+    /// Gathers the report of a plan.
+    pub fn new(planned: &Planned, program_name: &str) -> Report {
+        let program = &planned.program;
+        let aligned = |v: ValueId| program.values[v].bytes().aligned().0;
+        let line = TimeLine::new(program);
+        let values = rows(planned, &line);
+        let in_arena = |row: &&ValueRow| row.region == Region::Arena;
+        let height = values
+            .iter()
+            .filter(in_arena)
+            .filter(|r| r.op != "scratch")
+            .map(|r| r.offset + r.bytes)
+            .max()
+            .unwrap_or(0);
+        let alias = program
+            .results
+            .iter()
+            .zip(&planned.results)
+            .filter(|(_, region)| matches!(region, Region::Argument(_)));
+        let mut steps = 0;
+        visit(&program.body, &mut |_| steps += 1);
+        Report {
+            program: program_name.to_string(),
+            threads: planned.threads,
+            argument_bytes: program.parameters.iter().map(|p| aligned(p.value)).sum(),
+            output_bytes: program.results.iter().map(|&r| aligned(r)).sum(),
+            alias_bytes: alias.map(|(&value, _)| aligned(value)).sum(),
+            constant_bytes: program
+                .constants
+                .values()
+                .map(|c| Bytes(c.len() as u64).aligned().0)
+                .sum(),
+            arena_bytes: planned.arena.0,
+            arena_without_scratch_bytes: height,
+            library_scratch_bytes: 0,
+            lower_bound_bytes: planned.notes.lower_bound.0,
+            solver: planned.notes.solver.to_string(),
+            order: planned.notes.order.to_string(),
+            steps,
+            points: line.horizon(),
+            peak: peak(program, &values, &line),
+            copies: copies(planned),
+            donations: planned.notes.donations.iter().map(donation).collect(),
+            values,
+        }
+    }
+
+    /// Bytes of the arena.
+    pub fn arena_bytes(&self) -> u64 {
+        self.arena_bytes
+    }
+
     /// Whether no arena for this order is smaller.
     pub fn is_optimal(&self) -> bool {
         self.arena_bytes == self.lower_bound_bytes

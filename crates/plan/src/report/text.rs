@@ -4,17 +4,19 @@ use super::{DonationRow, Report};
 use crate::UsedAs;
 use std::fmt::Write;
 
-/// Rows of the peak that are shown.
+/// Rows of a table that are shown unless all are asked for.
 const SHOWN: usize = 16;
 
 impl Report {
-    /// The report as text: totals, the peak, donations, copies.
-    pub fn text(&self) -> String {
+    /// The report as text: totals, the peak, donations, copies. Long tables are cut unless
+    /// everything is to be explained.
+    pub fn text(&self, explain: bool) -> String {
+        let shown = if explain { usize::MAX } else { SHOWN };
         let mut out = String::new();
         self.totals(&mut out);
-        self.peak_text(&mut out);
-        self.donation_text(&mut out);
-        self.copy_text(&mut out);
+        self.peak_text(&mut out, shown);
+        self.donation_text(&mut out, explain);
+        self.copy_text(&mut out, shown);
         out
     }
 
@@ -49,7 +51,7 @@ impl Report {
         row("peak", self.peak_bytes(), "arguments + results - aliased + arena + constants".into());
     }
 
-    fn peak_text(&self, out: &mut String) {
+    fn peak_text(&self, out: &mut String, shown: usize) {
         let Some(peak) = &self.peak else { return };
         let _ = writeln!(out, "\nThe arena is fullest at point {}, {}:\n", peak.point, peak.step);
         let _ = writeln!(
@@ -57,7 +59,7 @@ impl Report {
             "  {:>12} {:>12}  {:<28} {:<24} {:<24} last read by",
             "bytes", "offset", "value", "type", "source"
         );
-        for &i in peak.rows.iter().take(SHOWN) {
+        for &i in peak.rows.iter().take(shown) {
             let row = &self.values[i];
             let source = row.source.as_ref().map_or_else(String::new, ToString::to_string);
             let reader = row.last_reader.as_deref().unwrap_or("");
@@ -70,13 +72,13 @@ impl Report {
                 row.ty
             );
         }
-        if peak.rows.len() > SHOWN {
-            let rest: u64 = peak.rows[SHOWN..].iter().map(|&i| self.values[i].bytes).sum();
-            let _ = writeln!(out, "  {:>12}  in {} more", size(rest), peak.rows.len() - SHOWN);
+        if peak.rows.len() > shown {
+            let rest: u64 = peak.rows[shown..].iter().map(|&i| self.values[i].bytes).sum();
+            let _ = writeln!(out, "  {:>12}  in {} more", size(rest), peak.rows.len() - shown);
         }
     }
 
-    fn donation_text(&self, out: &mut String) {
+    fn donation_text(&self, out: &mut String, explain: bool) {
         if self.donations.is_empty() {
             return;
         }
@@ -86,12 +88,13 @@ impl Report {
         let all: u64 = self.donations.iter().map(|d| d.bytes).sum();
         let _ = writeln!(
             out,
-            "\nDonated: {used} of {} arguments become results, {} of {}\n",
+            "\nDonated: {used} of {} arguments become results, {} of {}",
             self.donations.len(),
             size(bytes),
             size(all)
         );
-        for d in &self.donations {
+        // A donor that became the result its source names needs no words.
+        for d in self.donations.iter().filter(|d| explain || !d.reason.is_empty()) {
             let what = match (d.output, d.used_as) {
                 (Some(result), _) => format!("result {result}"),
                 (None, UsedAs::Scratch) => "scratch".to_string(),
@@ -107,15 +110,19 @@ impl Report {
         }
     }
 
-    fn copy_text(&self, out: &mut String) {
+    fn copy_text(&self, out: &mut String, shown: usize) {
         if self.copies.is_empty() {
             let _ = writeln!(out, "\nNo copies.");
             return;
         }
         let bytes: u64 = self.copies.iter().map(|c| c.bytes).sum();
         let _ = writeln!(out, "\nCopies: {}, {}\n", self.copies.len(), size(bytes));
-        for copy in &self.copies {
+        for copy in self.copies.iter().take(shown) {
             let _ = writeln!(out, "  {:>12}  {:<24} {}", size(copy.bytes), copy.value, copy.reason);
+        }
+        if self.copies.len() > shown {
+            let rest: u64 = self.copies[shown..].iter().map(|c| c.bytes).sum();
+            let _ = writeln!(out, "  {:>12}  in {} more", size(rest), self.copies.len() - shown);
         }
     }
 }
