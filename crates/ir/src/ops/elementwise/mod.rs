@@ -13,8 +13,14 @@ mod arithmetic;
 mod bits;
 mod complex;
 mod evaluate;
+mod exponential;
+mod inverse;
+mod logarithm;
 mod math;
 mod parts;
+mod power;
+mod roots;
+mod trigonometric;
 
 use super::{OpView, Signature};
 use crate::literal::Literal;
@@ -25,7 +31,7 @@ pub use evaluate::{over_elements, single};
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::dtype::Class;
 use jaxrs_kernel::{DType, Kernel, KernelBuilder, UnaryOp};
-use math::real;
+use math::{real, real2};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -102,10 +108,35 @@ pub static TABLE: &[Row] = &[
     row("chlo.is_pos_inf", 1, float, Cheap, |b, _, x| real(b, x, parts::is_pos_inf)).gives(truth),
     row("chlo.is_neg_inf", 1, float, Cheap, |b, _, x| real(b, x, parts::is_neg_inf)).gives(truth),
     row("chlo.next_after", 2, float, Cheap, parts::next_after).exact(),
-    // Roots.
+    // Roots and powers.
     row("stablehlo.sqrt", 1, inexact, Expensive, |b, _, x| {
         complex::or_real(b, x, |m, x| m.sqrt(x), complex::sqrt)
     }),
+    row("stablehlo.rsqrt", 1, float, Expensive, |b, _, x| real(b, x, roots::rsqrt)),
+    row("stablehlo.cbrt", 1, float, Expensive, |b, _, x| real(b, x, roots::cbrt)),
+    row("stablehlo.power", 2, number, Expensive, power),
+    // Exponentials and logarithms.
+    row("stablehlo.exponential", 1, float, Expensive, |b, _, x| real(b, x, exponential::exp)),
+    row("stablehlo.exponential_minus_one", 1, float, Expensive, |b, _, x| {
+        real(b, x, exponential::expm1)
+    }),
+    row("stablehlo.log", 1, float, Expensive, |b, _, x| real(b, x, logarithm::log)),
+    row("stablehlo.log_plus_one", 1, float, Expensive, |b, _, x| real(b, x, logarithm::log1p)),
+    row("stablehlo.logistic", 1, float, Expensive, |b, _, x| real(b, x, exponential::logistic)),
+    row("stablehlo.tanh", 1, float, Expensive, |b, _, x| real(b, x, exponential::tanh)),
+    row("chlo.sinh", 1, float, Expensive, |b, _, x| real(b, x, exponential::sinh)),
+    row("chlo.cosh", 1, float, Expensive, |b, _, x| real(b, x, exponential::cosh)),
+    row("chlo.asinh", 1, float, Expensive, |b, _, x| real(b, x, inverse::asinh)),
+    row("chlo.acosh", 1, float, Expensive, |b, _, x| real(b, x, inverse::acosh)),
+    row("chlo.atanh", 1, float, Expensive, |b, _, x| real(b, x, inverse::atanh)),
+    // Angles.
+    row("stablehlo.sine", 1, float, Expensive, |b, _, x| real(b, x, trigonometric::sin)),
+    row("stablehlo.cosine", 1, float, Expensive, |b, _, x| real(b, x, trigonometric::cos)),
+    row("stablehlo.tan", 1, float, Expensive, |b, _, x| real(b, x, trigonometric::tan)),
+    row("chlo.asin", 1, float, Expensive, |b, _, x| real(b, x, inverse::asin)),
+    row("chlo.acos", 1, float, Expensive, |b, _, x| real(b, x, inverse::acos)),
+    row("chlo.atan", 1, float, Expensive, |b, _, x| real(b, x, inverse::atan)),
+    row("stablehlo.atan2", 2, float, Expensive, |b, _, x| real2(b, x, inverse::atan2)),
 ];
 
 /// Other names of rows; `chlo.broadcast_add` and its like are taken as well, where operands have
@@ -142,6 +173,13 @@ impl Row {
             _ => value,
         }
     }
+}
+
+fn power(b: &mut KernelBuilder, dtype: DType, x: &[Scalar]) -> Scalar {
+    if dtype.is_int() {
+        return arithmetic::integer_power(b, dtype, x);
+    }
+    real2(b, x, power::power)
 }
 
 fn any(_: DType) -> bool {
