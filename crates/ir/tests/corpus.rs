@@ -1,7 +1,7 @@
 //! The interpreter against the expected results of the program corpus, where the corpus lies
-//! beside the workspace (`../shared/corpus`). `JAXRS_CORPUS=name` picks programs by a part of
-//! their name and `JAXRS_CORPUS_DIR` a corpus that lies elsewhere; every program that fails is listed with its largest fault.
-
+//! beside the workspace (`../shared/corpus`), or of another one in `JAXRS_CORPUS_DIR`.
+//! `JAXRS_CORPUS=name` picks programs by a part of their name. Every program that fails is listed
+//! with its largest fault.
 use jaxrs_ir::{DType, Literal, Module, TensorType, interpret, text};
 use safetensors::SafeTensors;
 use std::path::{Path, PathBuf};

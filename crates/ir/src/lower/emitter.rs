@@ -2,7 +2,7 @@
 
 use super::Lowering;
 use crate::function::{BlockId, Function, ValueDef, ValueId};
-use crate::ops::Op;
+use crate::ops::{Op, OpView, dynamic_update_slice};
 use jaxrs_kernel::builder::{self, Build, Guard, Scope};
 use jaxrs_kernel::{Affine, KernelBuilder, ParamId, Reg};
 use rustc_hash::FxHashMap;
@@ -138,6 +138,11 @@ impl<'a> Emitter<'a> {
     /// The element of an op's result, computed here.
     pub fn element(&mut self, op: crate::OpId, number: usize, index: &[Affine]) -> Scalar {
         let function = self.function;
+        if let Op::DynamicUpdateSlice(_) = function.ops[op].op {
+            // Loops of its own where it is updated in place, but not where it is only read.
+            let view = OpView { function, id: op };
+            return dynamic_update_slice::element(self, view, index);
+        }
         match crate::ops::lower(function, op) {
             Lowering::Elements { element, .. } => element(self, number, index),
             Lowering::View => {

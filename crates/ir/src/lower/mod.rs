@@ -4,6 +4,8 @@
 //! reading an operand's element either loads it or, where the operand is fused into the kernel,
 //! emits its op's description of that element in place. Fusion is this substitution.
 
+#[cfg(test)]
+mod chains;
 mod emitter;
 mod loops;
 

@@ -7,8 +7,8 @@ use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
 use crate::types::TensorType;
-use jaxrs_kernel::DType;
 use jaxrs_kernel::builder::Build;
+use jaxrs_kernel::{CastOp, DType, RegType};
 
 /// An iota.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,8 +65,19 @@ impl StructuredOp for Iota {
         Lowering::Elements {
             cost: ElementCost::Free,
             element: Box::new(|e, _, index| {
-                let value = e.builder().index_value(&index[self.axis]);
-                convert::element(e.builder(), Scalar::Real(value), DType::I64, self.ty.dtype)
+                let b = e.builder();
+                let mut value = b.index_value(&index[self.axis]);
+                let mut from = DType::I64;
+                // Through a type that holds every index, so that narrow vectors do.
+                let (extent, to) = (self.ty.shape[self.axis], self.ty.dtype);
+                if extent <= 1 << 31 {
+                    (value, from) = (b.cast(CastOp::Truncate, value, RegType::I32), DType::I32);
+                }
+                if extent <= 1 << 24 && matches!(to, DType::BF16 | DType::F16) {
+                    let cast = CastOp::SignedToFloat;
+                    (value, from) = (b.cast(cast, value, RegType::F32), DType::F32);
+                }
+                convert::element(b, Scalar::Real(value), from, to)
             }),
         }
     }
