@@ -2,7 +2,8 @@
 //! beside the workspace (`../shared/corpus`), or of another one in `JAXRS_CORPUS_DIR`.
 //! `JAXRS_CORPUS=name` picks programs by a part of their name. Every program that fails is listed
 //! with its largest fault.
-use jaxrs_ir::{DType, Literal, Module, TensorType, interpret, text};
+
+use jaxrs_ir::{DType, Literal, Module, TensorType, interpret, text, verify};
 use safetensors::SafeTensors;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -56,6 +57,7 @@ fn check(program: &Path) -> Result<(), String> {
         mismatches: number("max_mismatch_fraction"),
     };
     let module = text::parse(&source, "program.mlir").map_err(|e| e.to_string())?;
+    verify::verify(&module, "program.mlir").map_err(|e| e.to_string())?;
     let results = run(&module, &read("inputs.safetensors")?)?;
     let bytes = read("outputs.safetensors")?;
     let expected = SafeTensors::deserialize(&bytes).map_err(|e| e.to_string())?;

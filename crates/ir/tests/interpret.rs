@@ -1,10 +1,11 @@
 //! The interpreter on programs that check themselves, and the faults it reports.
 
-use jaxrs_ir::{Error, interpret, text};
+use jaxrs_ir::{Error, interpret, text, verify};
 
 /// Runs the function `@main` of a program without parameters.
 fn run(source: &str) -> Result<(), Error> {
     let module = text::parse(source, "test.mlir").unwrap_or_else(|errors| panic!("{errors}"));
+    verify::verify(&module, "test.mlir").unwrap_or_else(|errors| panic!("{errors}"));
     let entry = module.entry().expect("an entry");
     interpret::call(Some(&module), entry, &[]).map(|_| ())
 }
