@@ -276,6 +276,7 @@ mod tests {
             grid(|b, i, j| {
                 let [x, y] = [0, 1].map(cranelift_entity::EntityRef::new);
                 let value = b.load(x, at(i, j, load));
+                let value = b.unary(crate::UnaryOp::Not, value);
                 b.store(y, at(i, j, store), value);
             })
         };

@@ -62,6 +62,17 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     let mut p = Pipeline::new(&options.dump);
     let mut function = p.start("inline", || passes::inline::run(module)).map_err(&fail)?;
     p.pass("dce", &mut function, passes::dce::run);
+    p.pass("canonicalize", &mut function, passes::canonicalize::run);
+    p.pass("fold", &mut function, passes::fold::run);
+    p.pass("algebra", &mut function, passes::algebra::run);
+    p.pass("cse", &mut function, passes::cse::run);
+    p.pass("loops", &mut function, passes::loops::run);
+    p.pass("fold again", &mut function, passes::fold::run);
+    p.pass("algebra again", &mut function, passes::algebra::run);
+    p.pass("cse again", &mut function, passes::cse::run);
+    p.pass("sink", &mut function, passes::sink::run);
+    p.pass("dce again", &mut function, passes::dce::run);
+    p.dump("ir", || format!("{function:?}\n"));
     let fused = p.time("fuse", || fuse::run(&function, options.fuse));
     let built = p.time("build", || build::run(module, &function, &fused, options));
     let (program, origins) = built.map_err(fail)?;

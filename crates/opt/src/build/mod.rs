@@ -1,8 +1,10 @@
 //! Builds the program: a kernel for each group, a step for each other op.
 
 mod kernel;
-mod origin;
+pub(crate) mod origin;
 mod values;
+
+pub(crate) use origin::function_between;
 
 use crate::Options;
 use crate::fuse::{Fused, Unit};

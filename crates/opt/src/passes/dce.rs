@@ -9,6 +9,12 @@ pub fn run(function: &mut Function) {
     block(function, function.body, &mut used);
 }
 
+/// Removes them from one region, all of whose uses of outer values are taken as needed.
+pub fn run_region(function: &mut Function, region: BlockId) {
+    let mut used: SecondaryMap<ValueId, bool> = SecondaryMap::new();
+    block(function, region, &mut used);
+}
+
 fn block(function: &mut Function, id: BlockId, used: &mut SecondaryMap<ValueId, bool>) {
     for &value in &function.blocks[id].yields {
         used[value] = true;
@@ -33,7 +39,7 @@ fn block(function: &mut Function, id: BlockId, used: &mut SecondaryMap<ValueId, 
 }
 
 /// Whether running the op matters beyond its results: of our ops, those without results.
-fn has_effect(function: &Function, op: OpId) -> bool {
+pub fn has_effect(function: &Function, op: OpId) -> bool {
     let data = &function.ops[op];
     let inside = |&region: &BlockId| {
         function.blocks[region].ops.iter().any(|&inner| has_effect(function, inner))

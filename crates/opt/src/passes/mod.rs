@@ -1,6 +1,13 @@
 //! Rewrites of the SSA function, one file each. Each is close to linear in the number of ops.
 
+pub mod algebra;
+pub mod canonicalize;
 pub mod copy;
+pub mod cse;
 pub mod dce;
+pub mod fold;
 pub mod inline;
+pub mod loops;
 pub mod region;
+pub mod rewrite;
+pub mod sink;

@@ -18,6 +18,13 @@ pub fn captures(function: &Function, op: OpId) -> Vec<ValueId> {
     walk.out
 }
 
+/// The values of enclosing blocks that a region uses, in the order of their first use.
+pub fn captures_of_block(function: &Function, region: BlockId) -> Vec<ValueId> {
+    let mut walk = Captures { function, inside: FxHashSet::default(), out: Vec::new() };
+    walk.block(region);
+    walk.out
+}
+
 struct Captures<'a> {
     function: &'a Function,
     inside: FxHashSet<ValueId>,
