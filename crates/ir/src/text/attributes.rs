@@ -8,7 +8,7 @@ use crate::attribute::{Attribute, Attributes};
 use rustc_hash::FxHashMap;
 
 /// Bytes that expansions of attribute aliases may add up to.
-const MAX_EXPANDED: usize = 64 << 20;
+const MAX_EXPANDED: usize = 1 << 20;
 
 impl<'a> Parser<'a> {
     /// `{name = attribute, name, ...}`.

@@ -130,7 +130,15 @@ impl<'a> Parser<'a> {
             Token::Bang(name) => {
                 self.lex.bump();
                 self.expect(b'=')?;
-                let ty = self.parse_type()?;
+                let start = self.lex.start.offset;
+                let ty = match self.parse_type()? {
+                    // Its uses could double its size again and again.
+                    Type::Function(..) => Type::Unsupported(
+                        &self.lex.text[start..self.lex.before],
+                        "an alias of a function's type is not supported".into(),
+                    ),
+                    ty => ty,
+                };
                 self.type_aliases.insert(name, ty);
                 Ok(())
             }

@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
 
     /// Notes a fault of meaning.
     pub(super) fn report(&mut self, message: impl Into<String>, place: Place) {
-        self.errors.push((Error::new(message, &place_location(place)), None));
+        self.report_op(message.into(), place, None);
     }
 
     /// Notes a fault of meaning of an op with a location.
@@ -162,8 +162,10 @@ impl<'a> Parser<'a> {
         place: Place,
         location: Option<&SourceLoc<'a>>,
     ) {
-        let error = Error::new(message, &place_location(place));
-        self.errors.push((error, location.cloned()));
+        if self.errors.len() <= MAX_ERRORS {
+            let error = Error::new(message, &place_location(place));
+            self.errors.push((error, location.cloned()));
+        }
     }
 
     /// The faults so far, their locations resolved.
