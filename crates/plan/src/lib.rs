@@ -18,6 +18,7 @@ mod liveness;
 pub mod pack;
 mod regions;
 pub mod report;
+mod schedule;
 mod share;
 pub mod validate;
 mod walk;
@@ -170,9 +171,29 @@ pub enum PlanError {
 /// Rounds of copies before the planner gives up; two or three are usual.
 const MAX_ROUNDS: usize = 32;
 
+/// Steps of a program, times orders, that are planned in full to find the best order.
+const MAX_PLANNED: usize = 6_000;
+
 /// Plans a program's memory.
-pub fn plan(program: Program, options: &Options) -> Result<Planned, PlanError> {
-    let planned = plan_in_order(program, options, "source")?;
+pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanError> {
+    let mut copies = Copies::new(&program);
+    copies.results(&mut program);
+    let candidates = schedule::schedule(&mut program);
+    let cost = |p: &Planned| (p.arena, p.notes.copies.iter().map(|c| c.bytes.0).sum::<u64>());
+    let count = (MAX_PLANNED / (program.body.len() + 1)).clamp(1, candidates.len().max(1));
+    let mut best: Option<Planned> = None;
+    for candidate in candidates.into_iter().take(count) {
+        let mut program = program.clone();
+        schedule::apply(&mut program, &candidate.order);
+        let planned = plan_in_order(program, copies.clone(), options, candidate.name)?;
+        if best.as_ref().is_none_or(|b| cost(&planned) < cost(b)) {
+            best = Some(planned);
+        }
+        if best.as_ref().is_some_and(|b| cost(b) == (Bytes(0), 0)) {
+            break;
+        }
+    }
+    let planned = best.expect("there is always an order");
     if options.validate {
         validate::validate(&planned)?;
     }
@@ -182,11 +203,10 @@ pub fn plan(program: Program, options: &Options) -> Result<Planned, PlanError> {
 /// Plans a program whose steps stay in their order.
 fn plan_in_order(
     mut program: Program,
+    mut copies: Copies,
     options: &Options,
     order: &'static str,
 ) -> Result<Planned, PlanError> {
-    let mut copies = Copies::new(&program);
-    copies.results(&mut program);
     for _ in 0..MAX_ROUNDS {
         let roots = Roots::new(&program);
         let line = TimeLine::new(&program);

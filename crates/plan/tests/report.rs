@@ -69,7 +69,7 @@ fn a_small_report_reads_well() {
     let z = build.update(&mut steps, &[w, y]);
     let program = build.finish(steps, &[y, z]);
     let planned = plan(program, &Options::default()).expect("a plan");
-    let text = Report::new(&planned, "test").text(false);
+    let text = Report::new(&planned, "test").text(true);
     for part in [
         "4.00 KiB",
         "the lower bound",
