@@ -41,6 +41,8 @@ const BARS: &[Bar] = &[
     bar("stablehlo.cbrt", 2.0, 2.0),
     bar("stablehlo.power", 4.0, 4.0),
     bar("stablehlo.atan2", 4.0, 4.0),
+    bar("chlo.erf", 2.0, 2.0),
+    bar("chlo.erfc", 2.0, 2.0),
     bar("chlo.sinh", 4.0, 4.0),
     bar("chlo.cosh", 4.0, 4.0),
     bar("chlo.asinh", 4.0, 4.0),

@@ -21,6 +21,7 @@ def to_pair(v):
     except OverflowError: return (inf if v > 0 else -inf), 0.0
     lo = v - mp.ldexp(mp.mpf(n), q)
     # in units of the last place
+    if n == 0 and v < 0: hi = -0.0
     return hi, float(mp.ldexp(lo, -q))
 def real(f):
     return lambda x: f(mp.mpf(x))
@@ -142,7 +143,6 @@ for name, (f, special, lo, hi) in F.items():
                 if name in ('digamma', 'lgamma', 'bessel_i1e','erf_inv'): need = 260
                 mp.mp.prec = need
                 v = f(mp.mpf(x))
-                if name == 'cosh' and False: pass
             h, l = to_pair(v)
             file.write(struct.pack('<ddf', x, h, l))
     print(name, flush=True)

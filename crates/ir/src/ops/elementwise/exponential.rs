@@ -166,6 +166,12 @@ fn exp_clamped(m: &mut Math<'_>, x: Reg) -> Reg {
 
 /// `e^(x + low)` where `low` is small beside `x`, without the error that `x` alone would make.
 pub(super) fn exp_sum(m: &mut Math<'_>, x: Reg, low: Reg) -> Reg {
+    let one = m.c(1.0);
+    exp_product(m, one, x, low)
+}
+
+/// `factor * e^(x + low)`, rounded to the type's range at the end only.
+pub(super) fn exp_product(m: &mut Math<'_>, factor: Reg, x: Reg, low: Reg) -> Reg {
     let (largest, least) = (largest(m), least(m));
     let x = m.min_c(x, largest);
     let x = m.max_c(x, least);
@@ -175,9 +181,26 @@ pub(super) fn exp_sum(m: &mut Math<'_>, x: Reg, low: Reg) -> Reg {
     let lost = m.sub(split.part, split.rest);
     let lost = m.fma_c(split.n, -ln_2_low, lost);
     let low = m.add(lost, low);
-    let value = exp_rest(m, split.rest);
-    let value = m.fma(value, low, value);
+    let coefficients = if m.wide() { EXP_64 } else { EXP_32 };
+    let slope = m.poly(split.rest, coefficients);
+    let one = m.c(1.0);
+    let value = m.fma(slope, split.rest, one);
+    let back = m.sub(one, value);
+    let value_low = m.fma(slope, split.rest, back);
+    let (product, product_low) = m.two_mul(value, factor);
+    let product_low = m.fma(value_low, factor, product_low);
+    let product_low = m.fma(product, low, product_low);
+    let value = m.add(product, product_low);
     scale(m, value, split.bits)
+}
+
+/// `e^x` where neither it nor `2^n` is out of the normal range.
+pub(super) fn exp_moderate(m: &mut Math<'_>, x: Reg) -> Reg {
+    let bias = exponent_bias(m);
+    let split = split(m, x, bias);
+    let value = exp_rest(m, split.rest);
+    let power = power_of_two(m, split.bits);
+    m.mul(value, power)
 }
 
 pub(super) fn expm1(m: &mut Math<'_>, x: Reg) -> Reg {

@@ -12,6 +12,8 @@
 mod arithmetic;
 mod bits;
 mod complex;
+mod complex_functions;
+mod error_function;
 mod evaluate;
 mod exponential;
 mod inverse;
@@ -27,11 +29,12 @@ use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
 use crate::types::TensorType;
 use ElementCost::{Cheap, Expensive, Free};
+use complex_functions as functions;
 pub use evaluate::{over_elements, single};
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::dtype::Class;
 use jaxrs_kernel::{DType, Kernel, KernelBuilder, UnaryOp};
-use math::{real, real2};
+use math::real;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -112,31 +115,72 @@ pub static TABLE: &[Row] = &[
     row("stablehlo.sqrt", 1, inexact, Expensive, |b, _, x| {
         complex::or_real(b, x, |m, x| m.sqrt(x), complex::sqrt)
     }),
-    row("stablehlo.rsqrt", 1, float, Expensive, |b, _, x| real(b, x, roots::rsqrt)),
-    row("stablehlo.cbrt", 1, float, Expensive, |b, _, x| real(b, x, roots::cbrt)),
+    row("stablehlo.rsqrt", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, roots::rsqrt, functions::rsqrt)
+    }),
+    row("stablehlo.cbrt", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, roots::cbrt, functions::cbrt)
+    }),
     row("stablehlo.power", 2, number, Expensive, power),
     // Exponentials and logarithms.
-    row("stablehlo.exponential", 1, float, Expensive, |b, _, x| real(b, x, exponential::exp)),
-    row("stablehlo.exponential_minus_one", 1, float, Expensive, |b, _, x| {
-        real(b, x, exponential::expm1)
+    row("stablehlo.exponential", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, exponential::exp, functions::exp)
     }),
-    row("stablehlo.log", 1, float, Expensive, |b, _, x| real(b, x, logarithm::log)),
-    row("stablehlo.log_plus_one", 1, float, Expensive, |b, _, x| real(b, x, logarithm::log1p)),
-    row("stablehlo.logistic", 1, float, Expensive, |b, _, x| real(b, x, exponential::logistic)),
-    row("stablehlo.tanh", 1, float, Expensive, |b, _, x| real(b, x, exponential::tanh)),
-    row("chlo.sinh", 1, float, Expensive, |b, _, x| real(b, x, exponential::sinh)),
-    row("chlo.cosh", 1, float, Expensive, |b, _, x| real(b, x, exponential::cosh)),
-    row("chlo.asinh", 1, float, Expensive, |b, _, x| real(b, x, inverse::asinh)),
-    row("chlo.acosh", 1, float, Expensive, |b, _, x| real(b, x, inverse::acosh)),
-    row("chlo.atanh", 1, float, Expensive, |b, _, x| real(b, x, inverse::atanh)),
+    row("stablehlo.exponential_minus_one", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, exponential::expm1, functions::expm1)
+    }),
+    row("stablehlo.log", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, logarithm::log, functions::log)
+    }),
+    row("stablehlo.log_plus_one", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, logarithm::log1p, functions::log1p)
+    }),
+    row("stablehlo.logistic", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, exponential::logistic, functions::logistic)
+    }),
+    row("stablehlo.tanh", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, exponential::tanh, functions::tanh)
+    }),
+    row("chlo.sinh", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, exponential::sinh, functions::sinh)
+    }),
+    row("chlo.cosh", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, exponential::cosh, functions::cosh)
+    }),
+    row("chlo.asinh", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, inverse::asinh, functions::asinh)
+    }),
+    row("chlo.acosh", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, inverse::acosh, functions::acosh)
+    }),
+    row("chlo.atanh", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, inverse::atanh, functions::atanh)
+    }),
     // Angles.
-    row("stablehlo.sine", 1, float, Expensive, |b, _, x| real(b, x, trigonometric::sin)),
-    row("stablehlo.cosine", 1, float, Expensive, |b, _, x| real(b, x, trigonometric::cos)),
-    row("stablehlo.tan", 1, float, Expensive, |b, _, x| real(b, x, trigonometric::tan)),
-    row("chlo.asin", 1, float, Expensive, |b, _, x| real(b, x, inverse::asin)),
-    row("chlo.acos", 1, float, Expensive, |b, _, x| real(b, x, inverse::acos)),
-    row("chlo.atan", 1, float, Expensive, |b, _, x| real(b, x, inverse::atan)),
-    row("stablehlo.atan2", 2, float, Expensive, |b, _, x| real2(b, x, inverse::atan2)),
+    row("stablehlo.sine", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, trigonometric::sin, functions::sin)
+    }),
+    row("stablehlo.cosine", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, trigonometric::cos, functions::cos)
+    }),
+    row("stablehlo.tan", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, trigonometric::tan, functions::tan)
+    }),
+    row("chlo.asin", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, inverse::asin, functions::asin)
+    }),
+    row("chlo.acos", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, inverse::acos, functions::acos)
+    }),
+    row("chlo.atan", 1, inexact, Expensive, |b, _, x| {
+        complex::or_real(b, x, inverse::atan, functions::atan)
+    }),
+    row("stablehlo.atan2", 2, inexact, Expensive, |b, _, x| {
+        complex::or_real2(b, x, inverse::atan2, functions::atan2)
+    }),
+    // Special functions.
+    row("chlo.erf", 1, float, Expensive, |b, _, x| real(b, x, error_function::erf)),
+    row("chlo.erfc", 1, float, Expensive, |b, _, x| real(b, x, error_function::erfc)),
 ];
 
 /// Other names of rows; `chlo.broadcast_add` and its like are taken as well, where operands have
@@ -179,7 +223,7 @@ fn power(b: &mut KernelBuilder, dtype: DType, x: &[Scalar]) -> Scalar {
     if dtype.is_int() {
         return arithmetic::integer_power(b, dtype, x);
     }
-    real2(b, x, power::power)
+    complex::or_real2(b, x, power::power, functions::power)
 }
 
 fn any(_: DType) -> bool {
