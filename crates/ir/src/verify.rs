@@ -21,9 +21,9 @@
 use crate::attribute::Attribute;
 use crate::error::{Error, Errors, Location};
 use crate::function::{BlockId, Function, Module, OpData, OpId, ValueDef, ValueId};
-use crate::ops::{Op, Signature};
+use crate::ops::Signature;
 use crate::types::TensorType;
-use cranelift_entity::{EntityRef, EntitySet};
+use cranelift_entity::EntitySet;
 use rustc_hash::FxHashMap;
 
 /// Regions may not be nested deeper, so that whoever walks them may recurse.
@@ -72,15 +72,6 @@ fn check_names(module: &Module, errors: &mut Vec<Error>) {
     }
 }
 
-/// The function that an op calls.
-fn callee(op: &Op) -> Option<&str> {
-    match op {
-        Op::Call(call) => Some(&call.callee),
-        Op::Composite(composite) => Some(&composite.decomposition),
-        _ => None,
-    }
-}
-
 fn check_recursion(module: &Module, errors: &mut Vec<Error>) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -94,7 +85,7 @@ fn check_recursion(module: &Module, errors: &mut Vec<Error>) {
         .functions
         .iter()
         .map(|f| {
-            let called = |(id, data): (OpId, &OpData)| Some((*numbers.get(callee(&data.op)?)?, id));
+            let called = |(id, data): (OpId, &OpData)| Some((*numbers.get(data.op.callee()?)?, id));
             f.ops.iter().filter_map(called).collect()
         })
         .collect();
@@ -328,7 +319,7 @@ impl Verifier<'_> {
     }
 
     fn call(&mut self, data: &OpData) {
-        let (Some(module), Some(callee)) = (self.module, callee(&data.op)) else { return };
+        let (Some(module), Some(callee)) = (self.module, data.op.callee()) else { return };
         let name = data.op.name();
         let Some(function) = module.function(callee) else {
             let message = format!("{name}: there is no function @{callee}");
@@ -379,6 +370,7 @@ fn list(types: &[TensorType]) -> String {
 mod tests {
     use super::*;
     use crate::text;
+    use cranelift_entity::EntityRef;
 
     fn faults(source: &str) -> String {
         let module = text::parse(source, "t.mlir").unwrap_or_else(|errors| panic!("{errors}"));

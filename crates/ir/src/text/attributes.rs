@@ -303,9 +303,8 @@ impl<'a> Parser<'a> {
         let place = self.lex.start;
         self.lex.bump();
         self.expect(b'<')?;
-        let name = match self.lex.token {
-            Token::Word(name) | Token::Text(name) => name,
-            _ => return Err(self.expected("a resource's name")),
+        let (Token::Word(name) | Token::Text(name)) = self.lex.token else {
+            return Err(self.expected("a resource's name"));
         };
         self.lex.bump();
         self.expect(b'>')?;

@@ -141,7 +141,7 @@ impl<'a> Lexer<'a> {
                 self.at = at + 3;
                 Token::ResourcesOpen
             }
-            0x21..=0x7e => {
+            _ if byte.is_ascii_graphic() => {
                 self.at = at + 1;
                 Token::Punct(byte)
             }

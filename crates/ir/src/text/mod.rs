@@ -25,9 +25,12 @@ mod lexer;
 mod literals;
 mod locations;
 mod module;
+mod ops;
 mod parser;
 mod pretty;
+mod print_attributes;
 mod printer;
+mod structured;
 mod types;
 
 use crate::error::{Error, Errors, Location};
@@ -110,6 +113,3 @@ pub fn print_with(module: &Module, options: &PrintOptions) -> String {
 pub fn print_function(function: &Function) -> String {
     printer::function(function, &PrintOptions::default(), 0)
 }
-
-#[cfg(test)]
-mod tests;

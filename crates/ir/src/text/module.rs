@@ -265,9 +265,8 @@ impl<'a> Parser<'a> {
             results = self.function_properties(&mut attributes)?;
             self.expect(b'>')?;
         }
-        let name = match attributes.take("sym_name") {
-            Some(Attribute::String(name)) => name,
-            _ => return Err(self.error_here("\"func.func\" needs properties with a sym_name")),
+        let Some(Attribute::String(name)) = attributes.take("sym_name") else {
+            return Err(self.error_here("\"func.func\" needs properties with a sym_name"));
         };
         let public = match attributes.take("sym_visibility") {
             Some(Attribute::String(visibility)) => visibility == "public",
