@@ -264,6 +264,7 @@ impl KernelBuilder {
 
     /// The element of a parameter at a position.
     pub fn load(&mut self, param: ParamId, at: Affine) -> Reg {
+        let at = self.recombined(at);
         let data = &self.kernel.params[param];
         let (ty, read_only) = (data.dtype.reg(), data.access == Access::Read);
         if read_only {
@@ -277,10 +278,36 @@ impl KernelBuilder {
     /// Writes an element of a parameter.
     pub fn store(&mut self, param: ParamId, at: Affine, value: Reg) {
         debug_assert_eq!(self.kernel.params[param].dtype.reg(), self.ty(value), "stored value");
+        let at = self.recombined(at);
         self.frame().block.stmts.push(Stmt::Store { param, at, value });
     }
 
     // ---- index expressions
+
+    /// The expression with `n * floor(x / n) + x mod n` written as `x`, so that an index split over
+    /// a shape and put together again is what it was.
+    pub fn recombined(&self, mut at: Affine) -> Affine {
+        let whole_of = |at: &Affine, x: &Affine, n: i64| {
+            at.terms.iter().copied().find(|term| {
+                matches!(&self.kernel.regs[term.0].def,
+                    Def::Inst(Inst::FloorDiv(y, by)) if y == x && *by == n)
+            })
+        };
+        loop {
+            let pair = at.terms.iter().find_map(|&(rest, coefficient)| {
+                let Def::Inst(Inst::Modulo(x, n)) = &self.kernel.regs[rest].def else {
+                    return None;
+                };
+                let (whole, by) = whole_of(&at, x, *n)?;
+                (by == coefficient.checked_mul(*n)?).then(|| (rest, whole, x.scale(coefficient)))
+            });
+            let Some((rest, whole, together)) = pair else { return at };
+            let drop = |at: &mut Affine, reg| at.add_term(reg, -at.coefficient(reg));
+            drop(&mut at, rest);
+            drop(&mut at, whole);
+            at = at.add(&together);
+        }
+    }
 
     /// An `i64` register as an index known to be in `[low, high]`.
     pub fn as_index(&mut self, reg: Reg, low: i64, high: i64) -> Affine {
@@ -335,6 +362,7 @@ impl KernelBuilder {
 
     /// Floor of the expression over `by > 0`.
     pub fn floor_div(&mut self, at: &Affine, by: i64) -> Affine {
+        let at = &self.recombined(at.clone());
         if by == 1 {
             return at.clone();
         }
@@ -358,6 +386,7 @@ impl KernelBuilder {
 
     /// Non-negative remainder of the expression over `by > 0`.
     pub fn modulo(&mut self, at: &Affine, by: i64) -> Affine {
+        let at = &self.recombined(at.clone());
         if by == 1 {
             return Affine::constant(0);
         }
@@ -383,6 +412,7 @@ impl KernelBuilder {
     /// Whether `low <= at < high`. Undecided guards on one loop's variable are remembered, so that
     /// the loop may be split there.
     pub fn in_range(&mut self, at: &Affine, low: i64, high: i64) -> Guard {
+        let at = &self.recombined(at.clone());
         let (least, largest) = self.bounds(at);
         if least >= low && largest < high {
             return Guard::Always;
@@ -711,4 +741,23 @@ fn split_multiples(at: &Affine, by: i64) -> (Affine, Affine) {
 
 fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_split_index_put_together_is_itself() {
+        let mut b = KernelBuilder::new("test");
+        let (x, _) = b.open_loop((0, 24), false, LoopKind::Parallel, &[]);
+        let (y, _) = b.open_loop((0, 5), false, LoopKind::Parallel, &[]);
+        for by in [2, 4, 6, 7] {
+            let at = x.scale(10).add(&y.scale(2)).offset(3);
+            let (whole, rest) = (b.floor_div(&at, by), b.modulo(&at, by));
+            assert_eq!(b.recombined(whole.scale(by).add(&rest)), at, "by {by}");
+            let other = whole.scale(by + 1).add(&rest);
+            assert_eq!(b.recombined(other.clone()), other);
+        }
+    }
 }

@@ -30,6 +30,9 @@ const NAMES: Names<'_> = Names {
 /// padding ends.
 pub(super) const UNROLLED: u64 = 16;
 
+/// Rows of a running reduction that are taken at once, at most.
+const ROWS: u64 = 8;
+
 /// A windowed reduction of one or several operands of one shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReduceWindow {
@@ -81,7 +84,11 @@ impl ReduceWindow {
         values: &[Reg],
     ) -> Vec<Reg> {
         let Some(window) = self.window.get(depth) else {
-            let elements = self.read(e, cx, inside);
+            let (at, guard) = self.locate(e, cx, inside);
+            if guard == Guard::Never && cx.neutral {
+                return values.to_vec();
+            }
+            let elements = Self::read(e, cx, &at, guard);
             return cx.combiner.emit(e, values, &elements);
         };
         if self.elements() <= UNROLLED {
@@ -98,9 +105,13 @@ impl ReduceWindow {
         })
     }
 
-    /// The operands' elements under an element of the window, the initial values where there is
-    /// none.
-    fn read(&self, e: &mut Emitter<'_>, cx: &Context<'_>, inside: &[Affine]) -> Vec<Scalar> {
+    /// The operands' index under an element of the window, where there is one.
+    fn locate(
+        &self,
+        e: &mut Emitter<'_>,
+        cx: &Context<'_>,
+        inside: &[Affine],
+    ) -> (Vec<Affine>, Guard) {
         let shape = &cx.op.operand_type(0).shape;
         let (mut at, mut guard) = (Vec::new(), Guard::Always);
         for (axis, window) in self.window.iter().enumerate() {
@@ -109,42 +120,80 @@ impl ReduceWindow {
             at.push(index);
             guard = b.both(guard, there);
         }
+        (at, guard)
+    }
+
+    /// The operands' elements at an index, the initial values where there are none.
+    fn read(e: &mut Emitter<'_>, cx: &Context<'_>, at: &[Affine], guard: Guard) -> Vec<Scalar> {
         let read = |e: &mut Emitter<'_>| {
             let operands = 0..cx.inits.len();
-            pack(&operands.map(|n| e.read(cx.op.operand(n), &at)).collect::<Vec<Scalar>>())
+            pack(&operands.map(|n| e.read(cx.op.operand(n), at)).collect::<Vec<Scalar>>())
         };
         let parts = builder::branch(e, guard, read, |_| pack(cx.inits));
         cx.combiner.unpack(&parts)
     }
 
-    /// The loops of a running reduction.
+    /// The loops of a running reduction. Along the innermost axis several rows are taken at once,
+    /// as each waits for its own last result.
     fn emit_scan(scan: Scan, e: &mut Emitter<'_>, op: OpView<'_>) {
         let operands = op.data().operands.len() / 2;
         let combiner = Combiner::new(op.function, op.region(0));
         let mut shape = op.operand_type(0).shape.clone();
         let extent = std::mem::replace(&mut shape[scan.axis], 1) as i64;
+        let rows_axis = (0..shape.len()).rev().find(|&axis| shape[axis] > 1);
+        let (rows_axis, rows) = match rows_axis {
+            Some(axis) if axis < scan.axis => {
+                let divides = |rows: &u64| shape[axis].is_multiple_of(*rows);
+                (axis, (1..=ROWS).rev().find(divides).unwrap_or(1))
+            }
+            _ => (0, 1),
+        };
+        if rows > 1 {
+            shape[rows_axis] /= rows;
+        }
         nest(e, &shape, true, |e, index| {
             let inits: Vec<Scalar> =
                 (0..operands).map(|n| e.read(op.operand(operands + n), &[])).collect();
-            let carries: Vec<_> = pack(&inits).into_iter().map(|init| (init, None)).collect();
+            let inits = pack(&inits);
+            let carries: Vec<_> =
+                inits.repeat(rows as usize).into_iter().map(|init| (init, None)).collect();
             let (options, kind) = (LoopOptions::default(), LoopKind::Sequential);
-            let mut at = index.to_vec();
             builder::reduce(e, extent, options, kind, &carries, |e, var, values| {
+                let mut at = index.to_vec();
                 at[scan.axis] =
                     if scan.reverse { var.scale(-1).offset(extent - 1) } else { var.clone() };
-                let elements: Vec<Scalar> =
-                    (0..operands).map(|n| e.read(op.operand(n), &at)).collect();
-                let next = if scan.reverse {
-                    combiner.emit_before(e, values, &elements)
-                } else {
-                    combiner.emit(e, values, &elements)
-                };
-                for (n, scalar) in combiner.finish(e.builder(), &next).into_iter().enumerate() {
-                    e.write(op.result(n), &at, scalar);
+                let mut next = Vec::new();
+                for (row, values) in values.chunks(inits.len()).enumerate() {
+                    if rows > 1 {
+                        at[rows_axis] = index[rows_axis].scale(rows as i64).offset(row as i64);
+                    }
+                    next.extend(Self::emit_step(scan, e, op, &combiner, &at, values));
                 }
                 next
             });
         });
+    }
+
+    /// Takes the elements at an index into the accumulators and writes them there.
+    fn emit_step(
+        scan: Scan,
+        e: &mut Emitter<'_>,
+        op: OpView<'_>,
+        combiner: &Combiner,
+        at: &[Affine],
+        values: &[Reg],
+    ) -> Vec<Reg> {
+        let operands = op.data().operands.len() / 2;
+        let elements: Vec<Scalar> = (0..operands).map(|n| e.read(op.operand(n), at)).collect();
+        let next = if scan.reverse {
+            combiner.emit_before(e, values, &elements)
+        } else {
+            combiner.emit(e, values, &elements)
+        };
+        for (n, scalar) in combiner.finish(e.builder(), &next).into_iter().enumerate() {
+            e.write(op.result(n), at, scalar);
+        }
+        next
     }
 
     /// The results' bits of a running reduction, in the interpreter.
@@ -187,6 +236,8 @@ struct Context<'a> {
     combiner: &'a Combiner,
     inits: &'a [Scalar],
     index: &'a [Affine],
+    /// Whether taking in an initial value once more changes nothing.
+    neutral: bool,
 }
 
 impl StructuredOp for ReduceWindow {
@@ -267,7 +318,10 @@ impl StructuredOp for ReduceWindow {
                 let inits: Vec<Scalar> =
                     (0..operands).map(|n| e.read(op.operand(operands + n), &[])).collect();
                 let combiner = &Combiner::new(op.function, op.region(0));
-                let cx = Context { op, combiner, inits: &inits, index };
+                let init_values = &op.data().operands[operands..];
+                let neutral = combiner.kind() == LoopKind::Reduce
+                    && combiner.keeps(op.function, init_values);
+                let cx = Context { op, combiner, inits: &inits, index, neutral };
                 let mut inside = vec![Affine::constant(0); index.len()];
                 let values = self.take(e, &cx, &mut inside, 0, &pack(&inits));
                 let scalars = combiner.finish(e.builder(), &values);
@@ -376,6 +430,9 @@ mod tests {
     fn running_reductions_are_recognised() {
         let forward = ["3x5x", "3x5x", "1, 5", "1, 1", "1, 1", "1, 1", "[[0, 0], [4, 0]]"];
         let backward = ["3x5x", "3x5x", "3, 1", "1, 1", "1, 1", "1, 1", "[[0, 2], [0, 0]]"];
+        let rows = ["4x1x5x", "4x1x5x", "1, 1, 5", "1, 1, 1", "1, 1, 1", "1, 1, 1",
+            "[[0, 0], [0, 0], [0, 4]]"];
+        let along_2 = Scan { axis: 2, reverse: true };
         let (along_1, along_0) = (Scan { axis: 1, reverse: false }, Scan { axis: 0, reverse: true });
         for (op, dtype, init, value) in [
             ("add", "f32", "0.0", 0.0),
@@ -387,6 +444,7 @@ mod tests {
         ] {
             check_scan(&windows(op, dtype, init, forward), along_1, value);
             check_scan(&windows(op, dtype, init, backward), along_0, value);
+            check_scan(&windows(op, dtype, init, rows), along_2, value);
         }
         // An initial value that is not neutral counts as often as it stands under the window.
         assert_eq!(scan_of(&program(&windows("add", "f32", "1.0", forward))), None);
