@@ -78,7 +78,14 @@ def digamma(x):
     if x <= 0 and x == mp.floor(x): return nan
     return mp.digamma(x)
 fn('digamma', digamma, sp([(inf, inf), (-inf, nan), (0.0, nan), (-0.0, nan)]), -20, 30)
-fn('bessel_i1e', lambda x: mp.besseli(1, x) * mp.exp(-abs(x)) if abs(x) < 1000 else mp.sign(x) / mp.sqrt(2 * mp.pi * abs(x)) * (1 - mp.mpf(3) / (8 * abs(x)) - mp.mpf(15) / (128 * x * x) - mp.mpf(105) * 3 / (1024 * abs(x) ** 3)-mp.mpf(4725)/(32768*x**4)), sp(Z + [(inf, 0.0), (-inf, -0.0)]), -20, 20)
+def bessel_i1e(x):
+    if abs(x) < 200: return mp.besseli(1, x) * mp.exp(-abs(x))
+    total, term = mp.mpf(1), mp.mpf(1)
+    for k in range(1, 40):
+        term *= -(4 - (2 * k - 1) ** 2) / (8 * k * abs(x))
+        total += term
+    return mp.sign(x) * total / mp.sqrt(2 * mp.pi * abs(x))
+fn('bessel_i1e', bessel_i1e, sp(Z + [(inf, 0.0), (-inf, -0.0)]), -20, 20)
 
 # two operands
 def sp2(name):
@@ -113,7 +120,12 @@ def power(x, y):
 def atan2(y, x):
     v = mp.atan2(y, x)
     return v
-G = {'power': (power, sp2('power')), 'atan2': (atan2, sp2('atan2'))}
+def zeta(x, q):
+    return mp.zeta(x, q)
+def polygamma(n, x):
+    return mp.psi(int(n), x)
+G = {'power': (power, sp2('power')), 'atan2': (atan2, sp2('atan2')),
+    'zeta': (zeta, lambda x, q: None), 'polygamma': (polygamma, lambda n, x: None)}
 
 EDGES = [0.0, -0.0, inf, -inf, nan, 5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -1.7976931348623157e308,
     1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, 10.0, 1.5, -1.5, 1 - 2**-53, 1 + 2**-52, -1 + 2**-53, -1 - 2**-52, math.pi, math.pi / 2, math.pi / 4, 3 * math.pi / 4,
@@ -150,8 +162,10 @@ for name, (f, special) in G.items():
     if only and name not in only: continue
     rng = random.Random(name)
     rows = [(a, b) for a in EDGES[:36] for b in EDGES[:36]]
-    rows = rng.sample(rows, min(len(rows), count))
-    while len(rows) < 2 * count:
+    rows = rng.sample(rows, min(len(rows), count)) if name in ('power', 'atan2') else []
+    if name == 'zeta': rows = [(1 + 2 ** rng.uniform(-6, 5), 2 ** rng.uniform(-6, 6)) for _ in range(count // 4)]
+    if name == 'polygamma': rows = [(float(rng.randint(0, 12)), 2 ** rng.uniform(-6, 6)) for _ in range(count // 4)]
+    while len(rows) < 2 * count and name in ('power', 'atan2'):
         k = rng.random()
         a = flt(rng.getrandbits(64)) if k < 0.3 else rng.choice([1, 1, -1]) * 2 ** rng.uniform(-5, 5)
         if name == 'power':

@@ -1,6 +1,7 @@
 //! The error function, its complement and its inverse.
 
 use super::exponential::{exp_moderate, exp_product};
+use super::logarithm::log;
 use super::math::Math;
 use jaxrs_kernel::Reg;
 
@@ -79,6 +80,101 @@ const ERFCX_64: &[f64] = &[
     1.1870070516045117e-09,
 ];
 
+/// `erf_inv(x) / x` of `w = -log(1 - x^2)`: in `w - 2.5` below 5 and in `sqrt(w) - 3` above.
+const ERF_INV_32: [&[f64]; 2] = [
+    &[
+        1.501409421e+00,
+        2.466407257e-01,
+        -4.177707112e-03,
+        -1.253707092e-03,
+        2.186016278e-04,
+        -4.396885466e-06,
+        -3.528707506e-06,
+        3.437348290e-07,
+        2.852248445e-08,
+    ],
+    &[
+        2.832976924e+00,
+        1.001674039e+00,
+        9.438516039e-03,
+        -7.621972255e-03,
+        5.742418501e-03,
+        -3.674153952e-03,
+        1.342492152e-03,
+        1.009600412e-04,
+        -1.953726835e-04,
+    ],
+];
+/// The same in `w - 3.125` below 6.25, in `sqrt(w) - 3.25` below 16 and in `sqrt(w) - 5` above; to
+/// 2^-52.5.
+const ERF_INV_64: [&[f64]; 3] = [
+    &[
+        1.653654562683103,
+        0.24015818242558948,
+        -0.006033670871430696,
+        -0.0007407025341652946,
+        0.00018673420803634575,
+        -1.388252336491989e-05,
+        -1.36546920380874e-06,
+        4.2347878042474377e-07,
+        -2.9070366857711286e-08,
+        -4.112635166468371e-09,
+        1.0512107726447936e-09,
+        -5.4153726285169076e-11,
+        -1.2974681516060503e-11,
+        2.6334271671978378e-12,
+        -8.160649079386764e-14,
+        -4.053485427165732e-14,
+        6.648419808693309e-15,
+        2.010086060859753e-17,
+        -1.3414422924304613e-16,
+        1.1197241841016337e-17,
+        1.3216581462450831e-18,
+        -1.6926753194009864e-19,
+        -4.31328103960754e-21,
+    ],
+    &[
+        3.0838856104922203,
+        1.0052589676941597,
+        0.0053709145536026265,
+        -0.003751208507598289,
+        0.002491442095510976,
+        -0.0016882755553119212,
+        0.0009532893906459924,
+        -0.0003550375282113846,
+        2.40310105849777e-05,
+        6.828489740311219e-05,
+        -4.7317716400827835e-05,
+        1.2475151888808805e-05,
+        2.9218990865781383e-06,
+        -4.01357889917177e-06,
+        1.5054560711457666e-06,
+        1.7949990621359116e-08,
+        -2.777458643769053e-07,
+        9.087621987987943e-08,
+        3.2282382862023043e-09,
+    ],
+    &[
+        4.8499064014085835,
+        1.010300464864534,
+        -0.00013871931832058626,
+        -0.0002150301192821386,
+        7.599527672345046e-05,
+        -1.96817783580664e-05,
+        4.526064870662362e-06,
+        -9.92981269144627e-07,
+        2.2899659544667368e-07,
+        -6.77161866605266e-08,
+        2.9164009937237365e-08,
+        -1.495374722419161e-08,
+        7.598474034460477e-09,
+        -3.7941720875264e-09,
+        1.5171952553609015e-09,
+        -2.5417298046563656e-10,
+        -2.92321057041871e-11,
+    ],
+];
+
 /// `erfc(x)` for `x >= 0`: `e^(-x^2)` times a quotient, with the rounding errors of the square and
 /// of the quotient put back.
 fn erfc_positive(m: &mut Math<'_>, x: Reg) -> Reg {
@@ -141,4 +237,40 @@ pub(super) fn erf(m: &mut Math<'_>, x: Reg) -> Reg {
     let limit = if m.wide() { 1.0 } else { 0.925 };
     let is_far = m.gt(size, limit);
     m.select(is_far, far, near)
+}
+
+/// By polynomials after Giles, "Approximating the erfinv function" (2011).
+pub(super) fn erf_inv(m: &mut Math<'_>, x: Reg) -> Reg {
+    let (less, more) = (m.c_sub(1.0, x), m.add_c(x, 1.0));
+    let product = m.mul(less, more);
+    let w = log(m, product);
+    let w = m.neg(w);
+    let root = m.sqrt(w);
+    let slope = if m.wide() {
+        let at = m.add_c(w, -3.125);
+        let near = m.poly(at, ERF_INV_64[0]);
+        let at = m.add_c(root, -3.25);
+        let middle = m.poly(at, ERF_INV_64[1]);
+        let at = m.add_c(root, -5.0);
+        let far = m.poly(at, ERF_INV_64[2]);
+        let (below_far, below_middle) = (m.lt(w, 16.0), m.lt(w, 6.25));
+        let value = m.select(below_far, middle, far);
+        m.select(below_middle, near, value)
+    } else {
+        let at = m.add_c(w, -2.5);
+        let near = m.poly(at, ERF_INV_32[0]);
+        let at = m.add_c(root, -3.0);
+        let far = m.poly(at, ERF_INV_32[1]);
+        let below = m.lt(w, 5.0);
+        m.select(below, near, far)
+    };
+    let value = m.mul(slope, x);
+    let infinity = m.c(f64::INFINITY);
+    let infinity = m.with_sign(infinity, x);
+    let end = m.eq(product, 0.0);
+    let value = m.select(end, infinity, value);
+    // Beyond 1 the logarithm is of a negative number.
+    let inside = m.ge(product, 0.0);
+    let nan = m.c(f64::NAN);
+    m.select(inside, value, nan)
 }

@@ -10,12 +10,14 @@
 //! `complex<f32>` are computed in `f64` and rounded once.
 
 mod arithmetic;
+mod bessel;
 mod bits;
 mod complex;
 mod complex_functions;
 mod error_function;
 mod evaluate;
 mod exponential;
+mod gamma;
 mod inverse;
 mod logarithm;
 mod math;
@@ -34,7 +36,7 @@ pub use evaluate::{over_elements, single};
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::dtype::Class;
 use jaxrs_kernel::{DType, Kernel, KernelBuilder, UnaryOp};
-use math::real;
+use math::{real, real2};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -181,6 +183,12 @@ pub static TABLE: &[Row] = &[
     // Special functions.
     row("chlo.erf", 1, float, Expensive, |b, _, x| real(b, x, error_function::erf)),
     row("chlo.erfc", 1, float, Expensive, |b, _, x| real(b, x, error_function::erfc)),
+    row("chlo.erf_inv", 1, float, Expensive, |b, _, x| real(b, x, error_function::erf_inv)),
+    row("chlo.bessel_i1e", 1, float, Expensive, |b, _, x| real(b, x, bessel::bessel_i1e)),
+    row("chlo.lgamma", 1, float, Expensive, |b, _, x| real(b, x, gamma::lgamma)),
+    row("chlo.digamma", 1, float, Expensive, |b, _, x| real(b, x, gamma::digamma)),
+    row("chlo.polygamma", 2, float, Expensive, |b, _, x| real2(b, x, gamma::polygamma)),
+    row("chlo.zeta", 2, float, Expensive, |b, _, x| real2(b, x, gamma::zeta)),
 ];
 
 /// Other names of rows; `chlo.broadcast_add` and its like are taken as well, where operands have

@@ -305,6 +305,45 @@ pub(super) fn sin_cos(m: &mut Math<'_>, x: Reg) -> (Reg, Reg) {
     (sin(m, x), cos(m, x))
 }
 
+/// Sine and cosine of `pi x`, reduced exactly.
+pub(super) fn sin_cos_pi(m: &mut Math<'_>, x: Reg) -> (Reg, Reg) {
+    // Beyond the mantissa's bits every number is an even integer, as the bounds are.
+    let limit = 2f64.powi(m.mantissa() as i32 + 2);
+    let x = m.min_c(x, limit);
+    let x = m.max_c(x, -limit);
+    let twice = m.add(x, x);
+    let n = m.nearest(twice);
+    let fraction = m.fma_c(n, -0.5, x);
+    let (r, low) = pi_times(m, fraction);
+    // n modulo 4, which the low bits of a sum do not show of a large n.
+    let n = modulo_4(m, n);
+    let magic = 1.5 * 2f64.powi(m.mantissa() as i32);
+    let quadrant = m.add_c(n, magic);
+    let quadrant = m.bits(quadrant);
+    let (sine, cosine) = sin_cos_rest(m, &Reduced { quadrant, r, low });
+    let next = m.int_c(BinaryOp::Add, quadrant, 1);
+    (by_quadrant(m, quadrant, sine, cosine), by_quadrant(m, next, sine, cosine))
+}
+
+/// `pi x` as a sum of two floats.
+fn pi_times(m: &mut Math<'_>, x: Reg) -> (Reg, Reg) {
+    let pi = std::f64::consts::PI;
+    let (high, rest) = if m.wide() {
+        (pi, 2.0 * HALF_PI_64[1])
+    } else {
+        (f64::from(pi as f32), pi - f64::from(pi as f32))
+    };
+    let high = m.c(high);
+    let (product, low) = m.two_mul(x, high);
+    (product, m.fma_c(x, rest, low))
+}
+
+/// `|sin(pi x)|`.
+pub(super) fn sin_pi_size(m: &mut Math<'_>, x: Reg) -> Reg {
+    let (sin, _) = sin_cos_pi(m, x);
+    m.abs(sin)
+}
+
 pub(super) fn tan(m: &mut Math<'_>, x: Reg) -> Reg {
     let reduced = reduce(m, x);
     let (r, low) = (reduced.r, reduced.low);
