@@ -81,12 +81,16 @@ fn lgamma_double(m: &mut Math<'_>, x: Reg) -> Reg {
     let tail = m.add_c(log_sum, 0.5 * (2.0 * PI).ln());
     let right = m.fma(factor, log_t, tail);
     let size = sin_pi_size(m, x);
-    let log_sine = log(m, size);
-    let reflected = m.c_sub(PI.ln(), log_sine);
+    // Near zero `-log |x|`, as `pi x` is not exact below the normal range.
+    let extent = m.abs(x);
+    let tiny = m.lt(extent, 1e-200);
+    let sine = m.select(tiny, extent, size);
+    let log_sine = log(m, sine);
+    let log_pi = m.select_cc(tiny, 0.0, PI.ln());
+    let reflected = m.sub(log_pi, log_sine);
     let reflected = m.sub(reflected, right);
     let value = m.select(left, reflected, right);
     // Infinite at both ends and at the poles, where the sine is 0.
-    let extent = m.abs(x);
     let infinite = m.eq(extent, f64::INFINITY);
     let pole = m.eq(size, 0.0);
     let pole = m.and(left, pole);
