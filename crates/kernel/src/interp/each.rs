@@ -1,11 +1,11 @@
-//! Straight-line kernels over many elements.
+//! Kernels without loops over many elements.
 
 use super::{computed, narrow, widen};
 use crate::inst::{
     BinaryOp, CastOp, Compare, CompareKind, Inst, Typed, UnaryOp, bits32, eval_binary, eval_cast,
     eval_compare, eval_unary,
 };
-use crate::kernel::{Def, Kernel, Reg, Stmt};
+use crate::kernel::{Block, Def, Kernel, Reg, Stmt};
 use crate::{Affine, RegType};
 use cranelift_entity::{EntityRef, SecondaryMap};
 
@@ -21,9 +21,9 @@ pub enum Column<'a> {
     Same(&'a [u8]),
 }
 
-/// Runs a kernel that consists of instructions and stores `count` times. Its first parameters are
-/// the operands; each of the others is written, `len` elements a run. Loads and stores are at
-/// constant positions below the parameter's `len`. Gives the written parameters' bytes.
+/// Runs a kernel that has no loops `count` times. Its first parameters are the operands; each of
+/// the others is written, `len` elements a run. Loads and stores are at constant positions below
+/// the parameter's `len`, stores outside of branches. Gives the written parameters' bytes.
 pub fn run_each(kernel: &Kernel, operands: &[Column<'_>], count: usize) -> Vec<Vec<u8>> {
     let mut out: Vec<Vec<u8>> = kernel
         .params
@@ -35,21 +35,24 @@ pub fn run_each(kernel: &Kernel, operands: &[Column<'_>], count: usize) -> Vec<V
     let mut first = 0;
     while first < count {
         let size = CHUNK.min(count - first);
-        chunk(kernel, operands, &mut out, &mut table, first, size);
+        let block = &kernel.body;
+        chunk(kernel, block, operands, &mut out, &mut table, first, size);
         first += size;
     }
     out
 }
 
+/// Runs a block for a chunk of elements; one inside a branch stores nothing.
 fn chunk(
     kernel: &Kernel,
+    block: &Block,
     operands: &[Column<'_>],
     out: &mut [Vec<u8>],
     table: &mut SecondaryMap<Reg, Vec<u64>>,
     first: usize,
     size: usize,
 ) {
-    for stmt in &kernel.body.stmts {
+    for stmt in &block.stmts {
         match stmt {
             Stmt::Let(reg) => {
                 let data = &kernel.regs[*reg];
@@ -88,9 +91,19 @@ fn chunk(
                     narrow(value, data.dtype, &mut bytes[at..at + width]);
                 }
             }
-            Stmt::Loop(_) | Stmt::If(_) => {
-                unreachable!("kernel {} is not straight-line", kernel.name)
+            // Instructions are total, so that both sides may run for every element.
+            Stmt::If(branch) => {
+                for side in [&branch.then, &branch.otherwise] {
+                    chunk(kernel, side, operands, &mut [], table, first, size);
+                }
+                for &(result, then, otherwise) in &branch.results {
+                    let taken = table[branch.condition].iter();
+                    let values = taken.zip(table[then].iter().zip(&table[otherwise]));
+                    let column = values.map(|(&c, (&a, &b))| if c != 0 { a } else { b }).collect();
+                    table[result] = column;
+                }
             }
+            Stmt::Loop(_) => unreachable!("kernel {} has a loop", kernel.name),
         }
     }
 }
@@ -209,6 +222,7 @@ fn compare(op: Compare, kind: CompareKind, ty: RegType, a: &[u64], b: &[u64], ou
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builder::{self, Guard};
     use crate::{Access, DType, KernelBuilder};
 
     /// A complex product by a real factor that is the same for all: more elements than a chunk.
@@ -231,5 +245,25 @@ mod tests {
         let out = run_each(&kernel, &[Column::Each(&bytes), Column::Same(&half)], 1000);
         let expected: Vec<u8> = input.iter().flat_map(|v| (v * 0.5).to_le_bytes()).collect();
         assert_eq!(out, [expected]);
+    }
+
+    #[test]
+    fn a_branch_is_taken_element_by_element() {
+        let mut b = KernelBuilder::new("abs");
+        let x = b.param(DType::F32, 1, Access::Read);
+        let out = b.param(DType::F32, 1, Access::Write);
+        let value = b.load(x, Affine::constant(0));
+        let zero = b.f32(0.0);
+        let negative = b.compare(Compare::Lt, CompareKind::Float, value, zero);
+        let sides = builder::branch(
+            &mut b,
+            Guard::When(negative),
+            |b| vec![b.unary(UnaryOp::Neg, value)],
+            |_| vec![value],
+        );
+        b.store(out, Affine::constant(0), sides[0]);
+        let input = [-1.5f32, 2.0, -0.25].map(f32::to_le_bytes).concat();
+        let out = run_each(&b.finish(), &[Column::Each(&input)], 3);
+        assert_eq!(out, [[1.5f32, 2.0, 0.25].map(f32::to_le_bytes).concat()]);
     }
 }

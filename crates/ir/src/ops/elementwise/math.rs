@@ -1,6 +1,7 @@
 //! A short way to write scalar bodies.
 
 use crate::lower::Scalar;
+use jaxrs_kernel::builder::{Guard, branch};
 use jaxrs_kernel::{BinaryOp, CastOp, Compare, CompareKind, KernelBuilder, Reg, RegType, UnaryOp};
 
 /// Emits float instructions of one register type, and integer ones of the same width.
@@ -26,10 +27,17 @@ impl Math<'_> {
         self.b.float(self.ty, value)
     }
 
-    /// One constant for `f32`, another for `f64`.
-    pub(super) fn by_type(&mut self, single: f64, double: f64) -> Reg {
-        let value = if self.wide() { double } else { single };
-        self.c(value)
+    /// What a rare case gives instead of the common values. Only elements of the rare case pay for
+    /// it: a loop over vectors skips the branch where no lane takes it.
+    pub(super) fn rarely(
+        &mut self,
+        condition: Reg,
+        common: &[Reg],
+        rare: impl FnOnce(&mut Math<'_>) -> Vec<Reg>,
+    ) -> Vec<Reg> {
+        let ty = self.ty;
+        let guard = Guard::When(condition);
+        branch(self.b, guard, |b| rare(&mut Math::new(b, ty)), |_| common.to_vec())
     }
 
     pub(super) fn add(&mut self, x: Reg, y: Reg) -> Reg {

@@ -4,8 +4,8 @@
 //! instructions. The interpreter evaluates that body, and every back end compiles it, so that both
 //! give the same bits. How exact the bodies are is tested apart, in `tests/accuracy.rs`.
 //!
-//! A body is straight-line: it has no loops, no loads and no branches, so that it can stand in a
-//! vector loop. `bf16` and `f16` elements are `f32` registers; the body computes in `f32`, and the
+//! A body has no loops and no loads, so that it can stand in a vector loop, and branches only where
+//! one side is rare. `bf16` and `f16` elements are `f32` registers; the body computes in `f32`, and the
 //! result is rounded once unless the row says that it is [`Row::exact`]. Complex functions of
 //! `complex<f32>` are computed in `f64` and rounded once.
 

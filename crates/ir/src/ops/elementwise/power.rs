@@ -1,25 +1,12 @@
-//! `x` to the power of `y`: `2^(y log2 |x|)` with the logarithm exact to well beyond a float.
-//! The `f32` body computes the logarithm in `f64`; the `f64` body as a sum of two `f64`.
+//! `x` to the power of `y`: `e^(y log |x|)` with the logarithm as a sum of two floats.
 
-use super::complex::{round_to, widen};
 use super::exponential::exp_sum;
 use super::logarithm::parts;
 use super::math::Math;
-use jaxrs_kernel::{Compare, Reg, RegType};
+use jaxrs_kernel::{Compare, Reg};
 
 /// `(log((1 + s) / (1 - s)) - 2 s) / s^3` in `s^2`, to 2^-37.5 of the logarithm.
-const LOG_FOR_32: &[f64] =
-    &[0.6666666560361874, 0.4000034567955515, 0.28536586088234117, 0.23596804185570525];
-
-/// `(2^r - 1) / r`, to 2^-28.9.
-const EXP2_32: &[f64] = &[
-    6.931472030e-01,
-    2.402264785e-01,
-    5.550331906e-02,
-    9.618443214e-03,
-    1.339912315e-03,
-    1.535237034e-04,
-];
+const LOG_FOR_32: &[f64] = &[6.666666560e-01, 4.000034568e-01, 2.853658609e-01, 2.359680419e-01];
 
 /// `(log((1 + s) / (1 - s)) - 2 s - 2/3 s^3) / s^5` in `s^2`, to 2^-66 of the logarithm.
 const LOG_FOR_64: &[f64] = &[
@@ -32,13 +19,14 @@ const LOG_FOR_64: &[f64] = &[
     0.13212377817285278,
 ];
 
-/// ln 2 with its last eleven bits zero, so that multiples by exponents are exact, and the rest.
-const LN_2_SHORT: f64 = 0.6931471805598903;
-const LN_2_REST: f64 = 5.497923018708371e-14;
+/// ln 2 with so many of its last bits zero that multiples by exponents are exact, and the rest; of
+/// an `f32` and an `f64`.
+const LN_2_32: [f64; 2] = [0.693145751953125, 1.4286068203094173e-06];
+const LN_2_64: [f64; 2] = [0.6931471805598903, 5.497923018708371e-14];
 
 pub(super) fn power(m: &mut Math<'_>, x: Reg, y: Reg) -> Reg {
     let size = m.abs(x);
-    let value = if m.wide() { wide_power(m, size, y) } else { single_power(m, size, y) };
+    let value = power_of_size(m, size, y);
     with_specials(m, x, y, value)
 }
 
@@ -75,38 +63,8 @@ fn log_specials(m: &mut Math<'_>, size: Reg, value: Reg) -> Reg {
     m.select(finite, value, size)
 }
 
-fn single_power(m: &mut Math<'_>, size: Reg, y: Reg) -> Reg {
-    let (size, y) = (widen(m.b, size), widen(m.b, y));
-    let mut wide = Math::new(m.b, RegType::F64);
-    let w = &mut wide;
-    let parts = parts(w, size);
-    let e = parts.exponent(w);
-    let f = w.add_c(parts.m, -1.0);
-    let two_f = w.add_c(parts.m, 1.0);
-    let s = w.div(f, two_f);
-    let z = w.mul(s, s);
-    let poly = w.poly(z, LOG_FOR_32);
-    let two = w.c(2.0);
-    let inner = w.fma(z, poly, two);
-    let log = w.mul(s, inner);
-    let log2 = w.fma_c(log, std::f64::consts::LOG2_E, e);
-    let log2 = log_specials(w, size, log2);
-    let t = w.mul(y, log2);
-    let t = w.min_c(t, 200.0);
-    let t = w.max_c(t, -200.0);
-    let n = w.nearest(t);
-    let r = w.sub(t, n);
-    let (n, r) = (round_to(m.b, n, RegType::F32), round_to(m.b, r, RegType::F32));
-    let slope = m.poly(r, EXP2_32);
-    let one = m.c(1.0);
-    let value = m.fma(slope, r, one);
-    let bits = m.add_c(n, 1.5 * 2f64.powi(23) + 254.0);
-    let bits = m.bits(bits);
-    super::exponential::scale(m, value, bits)
-}
-
-fn wide_power(m: &mut Math<'_>, size: Reg, y: Reg) -> Reg {
-    let (high, low) = wide_log(m, size);
+fn power_of_size(m: &mut Math<'_>, size: Reg, y: Reg) -> Reg {
+    let (high, low) = log_sum(m, size);
     let high = log_specials(m, size, high);
     let finite = m.abs(high);
     let finite = m.lt(finite, f64::INFINITY);
@@ -122,12 +80,14 @@ fn wide_power(m: &mut Math<'_>, size: Reg, y: Reg) -> Reg {
 }
 
 /// The logarithm of a positive finite number as a sum of two floats.
-fn wide_log(m: &mut Math<'_>, size: Reg) -> (Reg, Reg) {
-    let small = m.lt(size, f64::MIN_POSITIVE);
-    let scaled = m.mul_c(size, 2f64.powi(54));
+fn log_sum(m: &mut Math<'_>, size: Reg) -> (Reg, Reg) {
+    let (least, shift) =
+        if m.wide() { (f64::MIN_POSITIVE, 54) } else { (f32::MIN_POSITIVE.into(), 24) };
+    let small = m.lt(size, least);
+    let scaled = m.mul_c(size, 2f64.powi(shift));
     let scaled = m.select(small, scaled, size);
     let parts = parts(m, scaled);
-    let shift = m.select_cc(small, -54.0, 0.0);
+    let shift = m.select_cc(small, -f64::from(shift), 0.0);
     let e = parts.exponent(m);
     let e = m.add(e, shift);
     // s = f / (2 + f), with the sum's and the quotient's rounding errors in the low part.
@@ -142,7 +102,27 @@ fn wide_log(m: &mut Math<'_>, size: Reg) -> (Reg, Reg) {
     let rest = m.fma(minus_s, sum, f);
     let rest = m.fma(minus_s, sum_low, rest);
     let s_low = m.mul(rest, reciprocal);
-    // s^2 and s^3.
+    let (log, tail) = if m.wide() { tail_64(m, s, s_low) } else { tail_32(m, s, s_low) };
+    // e ln 2.
+    let [ln_2, ln_2_rest] = if m.wide() { LN_2_64 } else { LN_2_32 };
+    let high = m.mul_c(e, ln_2);
+    let tail = m.fma_c(e, ln_2_rest, tail);
+    let (high, low) = m.quick_two_add(high, log);
+    let low = m.add(low, tail);
+    m.quick_two_add(high, low)
+}
+
+/// `log((1 + s) / (1 - s))`: the term of third order may be rounded.
+fn tail_32(m: &mut Math<'_>, s: Reg, s_low: Reg) -> (Reg, Reg) {
+    let z = m.mul(s, s);
+    let cube = m.mul(z, s);
+    let poly = m.poly(z, LOG_FOR_32);
+    let twice_low = m.add(s_low, s_low);
+    (m.add(s, s), m.fma(cube, poly, twice_low))
+}
+
+/// The same, that term in two floats.
+fn tail_64(m: &mut Math<'_>, s: Reg, s_low: Reg) -> (Reg, Reg) {
     let (z, z_low) = m.two_mul(s, s);
     let twice = m.add(s, s);
     let z_low = m.fma(twice, s_low, z_low);
@@ -160,11 +140,5 @@ fn wide_log(m: &mut Math<'_>, size: Reg) -> (Reg, Reg) {
     let tail = m.fma(fifth, poly, p_low);
     let tail = m.fma_c(s_low, 2.0, tail);
     let (log, log_low) = m.quick_two_add(twice, p);
-    let tail = m.add(log_low, tail);
-    // e ln 2.
-    let high = m.mul_c(e, LN_2_SHORT);
-    let tail = m.fma_c(e, LN_2_REST, tail);
-    let (high, low) = m.quick_two_add(high, log);
-    let low = m.add(low, tail);
-    m.quick_two_add(high, low)
+    (log, m.add(log_low, tail))
 }

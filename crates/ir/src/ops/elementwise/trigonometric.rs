@@ -2,22 +2,22 @@
 //!
 //! `x = n pi/2 + r` with `|r| <= pi/4`. For moderate `x`, `pi/2` is subtracted `n` times in three
 //! pieces (Cody and Waite; with a fused multiply-add the first step is exact). For the others, `x`
-//! is multiplied with as many bits of `2/pi` as matter (Payne and Hanek), in `f64`.
+//! is multiplied with as many bits of `2/pi` as matter (Payne and Hanek), in a branch of its own.
 
-use super::complex::{round_to, widen};
 use super::math::Math;
-use jaxrs_kernel::{BinaryOp, Compare, CompareKind, Reg, RegType};
+use jaxrs_kernel::{BinaryOp, Compare, CompareKind, Reg};
+use std::f64::consts::FRAC_2_PI;
 
 /// `pi/2` in pieces of 24 and of 53 bits, all positive.
 const HALF_PI_32: [f64; 3] = [1.570796251296997, 7.549789415861596e-08, 5.390302529957765e-15];
 const HALF_PI_64: [f64; 3] = [1.5707963267948966, 6.123233995736765e-17, 1.0828566739219139e-32];
 
-/// `2/pi` as a sum of floats.
-const TWO_OVER_PI: [f64; 4] =
-    [0.6366197723675814, -3.935735335036497e-17, -2.1442872565786008e-33, 1.6036588260553174e-49];
+/// `2/pi` in pieces of 24 bits; piece `j` counts `2^(-24 (j + 1))`.
+const TWO_OVER_PI_32: [u64; 9] =
+    [0xa2f983, 0x6e4e44, 0x1529fc, 0x2757d1, 0xf534dd, 0xc0db62, 0x95993c, 0x439041, 0xfe5163];
 
 /// `2/pi` in pieces of 53 bits; piece `j` counts `2^(-53 (j + 1))`.
-const TWO_OVER_PI_BITS: [u64; 24] = [
+const TWO_OVER_PI_64: [u64; 24] = [
     0x145f306dc9c882,
     0x14a7f09d5f47d4,
     0x1a6ee06db14acc,
@@ -106,27 +106,46 @@ fn moderate(m: &Math<'_>) -> f64 {
     if m.wide() { 2f64.powi(30) } else { 32768.0 }
 }
 
-fn reduce(m: &mut Math<'_>, x: Reg) -> Reduced {
-    let magic = 1.5 * 2f64.powi(m.mantissa() as i32);
+/// How much of the rest is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// One float, off by a unit of its last place at most.
+    Rounded,
+    /// Two.
+    Exact,
+}
+
+fn reduce(m: &mut Math<'_>, x: Reg, rest: Rest) -> Reduced {
+    let magic = magic(m);
     let pieces = if m.wide() { HALF_PI_64 } else { HALF_PI_32 };
-    let sum = m.fma_cc(x, TWO_OVER_PI[0], magic);
+    let sum = m.fma_cc(x, FRAC_2_PI, magic);
     let n = m.add_c(sum, -magic);
     let first = m.fma_c(n, -pieces[0], x);
     let second = m.fma_c(n, -pieces[1], first);
-    let lost = m.sub(first, second);
-    let low = m.fma_c(n, -pieces[1], lost);
-    let low = m.fma_c(n, -pieces[2], low);
-    let (r, low) = m.quick_two_add(second, low);
-
-    let (far_n, far_r, far_low) = if m.wide() { far_double(m, x) } else { far_single(m, x) };
-    let far_sum = m.add_c(far_n, magic);
+    let (r, low) = match rest {
+        Rest::Rounded => (m.fma_c(n, -pieces[2], second), m.c(0.0)),
+        Rest::Exact => {
+            let lost = m.sub(first, second);
+            let low = m.fma_c(n, -pieces[1], lost);
+            let low = m.fma_c(n, -pieces[2], low);
+            m.quick_two_add(second, low)
+        }
+    };
     let size = m.abs(x);
     let limit = moderate(m);
-    let far = m.gt(size, limit);
-    let sum = m.select(far, far_sum, sum);
-    let r = m.select(far, far_r, r);
-    let low = m.select(far, far_low, low);
-    Reduced { quadrant: m.bits(sum), r, low }
+    let is_far = m.gt(size, limit);
+    let common = [sum, r, low];
+    let results = match rest {
+        Rest::Rounded => m.rarely(is_far, &common[..2], |m| far(m, x)[..2].to_vec()),
+        Rest::Exact => m.rarely(is_far, &common, |m| far(m, x).to_vec()),
+    };
+    let low = results.get(2).copied().unwrap_or(low);
+    Reduced { quadrant: m.bits(results[0]), r: results[1], low }
+}
+
+/// A number so large that a sum with it has no bits below 1.
+fn magic(m: &Math<'_>) -> f64 {
+    1.5 * 2f64.powi(m.mantissa() as i32)
 }
 
 /// `x` less the nearest multiple of 4, exactly.
@@ -136,83 +155,39 @@ fn modulo_4(m: &mut Math<'_>, x: Reg) -> Reg {
     m.fma_c(n, -4.0, x)
 }
 
-/// Adds to a fraction; what makes it exceed a half goes to the integer part.
-fn accumulate(m: &mut Math<'_>, (n, f): (Reg, Reg), term: Reg) -> (Reg, Reg) {
-    let sum = m.add(f, term);
-    let whole = m.nearest(sum);
-    let f = m.sub(f, whole);
-    (m.add(n, whole), m.add(f, term))
-}
-
-/// Quadrants and rest of an `f32`: its product with three of four pieces of `2/pi`; above 2^90 the
-/// first one gives multiples of 4 only.
-fn far_single(m: &mut Math<'_>, x: Reg) -> (Reg, Reg, Reg) {
-    let x = widen(m.b, x);
-    let w = &mut Math::new(m.b, RegType::F64);
-    let size = w.abs(x);
-    let huge = w.gt(size, 2f64.powi(90));
-    let piece = |w: &mut Math<'_>, j: usize| w.select_cc(huge, TWO_OVER_PI[j + 1], TWO_OVER_PI[j]);
-    let pieces = [piece(w, 0), piece(w, 1), piece(w, 2)];
-    let (p0, e0) = w.two_mul(x, pieces[0]);
-    let (p1, e1) = w.two_mul(x, pieces[1]);
-    let rest = w.fma(x, pieces[2], e1);
-    let zero = w.c(0.0);
-    let mut sum = (zero, zero);
-    for term in [p0, e0, p1] {
-        let term = modulo_4(w, term);
-        sum = accumulate(w, sum, term);
-    }
-    let fraction = w.add(sum.1, rest);
-    let r = w.mul_c(fraction, std::f64::consts::FRAC_PI_2);
-    let (n, r) = (round_to(m.b, sum.0, RegType::F32), round_to(m.b, r, RegType::F32));
-    (n, r, m.c(0.0))
-}
-
-/// Quadrants and rest of an `f64`: its product with the five of the 24 pieces of `2/pi` that matter
-/// for its exponent, summed as two floats.
-fn far_double(m: &mut Math<'_>, x: Reg) -> (Reg, Reg, Reg) {
+/// The quadrant plus [`magic`] and the rest, in two floats, of a number beyond [`moderate`]; NaN of
+/// an infinity. The number is multiplied with the five pieces of `2/pi` that matter for its exponent.
+fn far(m: &mut Math<'_>, x: Reg) -> [Reg; 3] {
+    let mantissa = m.mantissa();
+    let (width, bias) = (mantissa as f64 + 1.0, if m.wide() { 1023.0 } else { 127.0 });
+    let carrier = 2f64.powi(mantissa as i32);
     // The first piece that matters: those before it give multiples of 4.
     let bits = m.bits(x);
-    let exponent = m.int_c(BinaryOp::ShrU, bits, 52);
-    let exponent = m.int_c(BinaryOp::And, exponent, 0x7ff);
-    let carrier = m.bits_of(2f64.powi(52));
-    let float = m.int_c(BinaryOp::Or, exponent, carrier);
-    let float = m.float(float);
-    let exponent = m.add_c(float, -(2f64.powi(52) + 1023.0));
-    let first = m.fma_cc(exponent, 1.0 / 53.0, -53.5 / 53.0);
+    let exponent = m.int_c(BinaryOp::ShrU, bits, mantissa);
+    let exponent = m.int_c(BinaryOp::And, exponent, if m.wide() { 0x7ff } else { 0xff });
+    let exponent = m.int_c(BinaryOp::Or, exponent, m.bits_of(carrier));
+    let exponent = m.float(exponent);
+    let exponent = m.add_c(exponent, -(carrier + bias));
+    let first = m.fma_cc(exponent, 1.0 / width, -(width + 0.5) / width);
     let first = m.floor(first);
-    let first = m.max_c(first, -1.0);
-    let is_negative = m.lt(first, 0.0);
-    let first = m.select_c(is_negative, 0.0, first);
-    let carried = m.add_c(first, 1.5 * 2f64.powi(52));
-    let index = m.bits(carried);
-    // x 2^(-53 first), by way of an exponent.
-    let scale = m.fma_cc(first, -53.0, 1.5 * 2f64.powi(52) + 1023.0);
+    let negative = m.lt(first, 0.0);
+    let first = m.select_c(negative, 0.0, first);
+    let magic = magic(m);
+    let index = m.add_c(first, magic);
+    let index = m.bits(index);
+    // x 2^(-width first), by way of an exponent.
+    let scale = m.fma_cc(first, -width, magic + bias);
     let scale = m.bits(scale);
-    let scale = m.int_c(BinaryOp::Shl, scale, 52);
+    let scale = m.int_c(BinaryOp::Shl, scale, mantissa);
     let scale = m.float(scale);
     let x = m.mul(x, scale);
-    // Five consecutive pieces, by the index's bits.
-    let mut pieces: Vec<Reg> =
-        TWO_OVER_PI_BITS.iter().map(|&bits| m.c(bits as f64 * 2f64.powi(-53))).collect();
-    for step in [16usize, 8, 4, 2, 1] {
-        let bit = m.int_c(BinaryOp::And, index, step as i64);
-        let zero = m.int(0);
-        let set = m.b.compare(Compare::Ne, CompareKind::Unsigned, bit, zero);
-        let needed = (5 + step - 1).min(pieces.len());
-        pieces = (0..needed)
-            .map(|j| match pieces.get(j + step) {
-                Some(&far) => m.select(set, far, pieces[j]),
-                None => pieces[j],
-            })
-            .collect();
-    }
-    // Products with their rounding errors, each piece weighing 2^-53 of the one before.
+    // Products with their rounding errors, each piece weighing 2^-width of the one before.
+    let unit = 2f64.powi(-(mantissa as i32) - 1);
     let mut terms = Vec::new();
     let mut weighted = x;
-    for &piece in &pieces[..5] {
+    for piece in consecutive_pieces(m, index) {
         terms.push(m.two_mul(weighted, piece));
-        weighted = m.mul_c(weighted, 2f64.powi(-53));
+        weighted = m.mul_c(weighted, unit);
     }
     let zero = m.c(0.0);
     let (mut n, mut high, mut low) = (zero, zero, zero);
@@ -231,37 +206,60 @@ fn far_double(m: &mut Math<'_>, x: Reg) -> (Reg, Reg, Reg) {
     }
     let (high, low) = m.quick_two_add(high, low);
     // Times pi/2.
-    let half_pi = m.c(HALF_PI_64[0]);
+    let (most, rest) =
+        if m.wide() { (HALF_PI_64[0], HALF_PI_64[1]) } else { (HALF_PI_32[0], HALF_PI_32[1]) };
+    let half_pi = m.c(most);
     let (r, r_low) = m.two_mul(high, half_pi);
-    let r_low = m.fma_c(high, HALF_PI_64[1], r_low);
+    let r_low = m.fma_c(high, rest, r_low);
     let r_low = m.fma(low, half_pi, r_low);
     let (r, r_low) = m.quick_two_add(r, r_low);
-    (n, r, r_low)
+    [m.add_c(n, magic), r, r_low]
 }
 
-/// Sine and cosine of a rest.
+/// Five pieces of `2/pi` as fractions, from the one with the number in the index's low bits on.
+fn consecutive_pieces(m: &mut Math<'_>, index: Reg) -> Vec<Reg> {
+    const WANTED: usize = 5;
+    let (table, steps): (&[u64], &[usize]) =
+        if m.wide() { (&TWO_OVER_PI_64, &[16, 8, 4, 2, 1]) } else { (&TWO_OVER_PI_32, &[4, 2, 1]) };
+    let unit = 2f64.powi(-(m.mantissa() as i32) - 1);
+    let mut pieces: Vec<Reg> = table.iter().map(|&bits| m.c(bits as f64 * unit)).collect();
+    for &step in steps {
+        let bit = m.int_c(BinaryOp::And, index, step as i64);
+        let zero = m.int(0);
+        let set = m.b.compare(Compare::Ne, CompareKind::Unsigned, bit, zero);
+        let needed = (WANTED + step - 1).min(pieces.len());
+        let pick = |j: usize| match pieces.get(j + step) {
+            Some(&further) => m.select(set, further, pieces[j]),
+            None => pieces[j],
+        };
+        pieces = (0..needed).map(pick).collect();
+    }
+    pieces
+}
+
+/// Sine and cosine of a rest; of an `f32` its low part is not looked at.
 fn sin_cos_rest(m: &mut Math<'_>, reduced: &Reduced) -> (Reg, Reg) {
     let (r, low) = (reduced.r, reduced.low);
     let (sin, cos) = if m.wide() { (SIN_64, COS_64) } else { (SIN_32, COS_32) };
     let z = m.mul(r, r);
-    let poly = m.poly(z, sin);
+    let sine = m.poly(z, sin);
     let cube = m.mul(z, r);
-    let sine = m.fma(poly, cube, low);
-    let sine = m.add(r, sine);
-    let poly = m.poly(z, cos);
+    let cosine = m.poly(z, cos);
     let one = m.c(1.0);
     if !m.wide() {
-        let poly = m.mul(poly, z);
-        let poly = m.add_c(poly, -0.5);
-        return (sine, m.fma(poly, z, one));
+        let half = m.c(-0.5);
+        let cosine = m.fma(cosine, z, half);
+        return (m.fma(sine, cube, r), m.fma(cosine, z, one));
     }
+    let sine = m.fma(sine, cube, low);
+    let sine = m.add(r, sine);
     // 1 - z/2 with what rounding loses; and r low, the first term of the rest's low part.
     let half = m.mul_c(z, 0.5);
     let near = m.sub(one, half);
     let back = m.sub(one, near);
     let lost = m.sub(back, half);
     let square = m.mul(z, z);
-    let tail = m.fma(square, poly, lost);
+    let tail = m.fma(square, cosine, lost);
     let minus_r = m.neg(r);
     let tail = m.fma(minus_r, low, tail);
     (sine, m.add(near, tail))
@@ -283,26 +281,40 @@ fn is_odd(m: &mut Math<'_>, quadrant: Reg) -> Reg {
     m.b.compare(Compare::Ne, CompareKind::Unsigned, bit, zero)
 }
 
-pub(super) fn sin(m: &mut Math<'_>, x: Reg) -> Reg {
-    let reduced = reduce(m, x);
-    let (sine, cosine) = sin_cos_rest(m, &reduced);
+fn reduce_for_sine(m: &mut Math<'_>, x: Reg) -> Reduced {
+    let rest = if m.wide() { Rest::Exact } else { Rest::Rounded };
+    reduce(m, x, rest)
+}
+
+/// The sine of a reduced `x`; a zero keeps its sign.
+fn sin_of(m: &mut Math<'_>, x: Reg, reduced: &Reduced, (sine, cosine): (Reg, Reg)) -> Reg {
     let value = by_quadrant(m, reduced.quadrant, sine, cosine);
-    let value = not_a_number_of_infinite(m, x, value);
     let zero = m.eq(x, 0.0);
     m.select(zero, x, value)
 }
 
-pub(super) fn cos(m: &mut Math<'_>, x: Reg) -> Reg {
-    let reduced = reduce(m, x);
-    let (sine, cosine) = sin_cos_rest(m, &reduced);
+fn cos_of(m: &mut Math<'_>, reduced: &Reduced, (sine, cosine): (Reg, Reg)) -> Reg {
     let next = m.int_c(BinaryOp::Add, reduced.quadrant, 1);
-    let value = by_quadrant(m, next, sine, cosine);
-    not_a_number_of_infinite(m, x, value)
+    by_quadrant(m, next, sine, cosine)
+}
+
+pub(super) fn sin(m: &mut Math<'_>, x: Reg) -> Reg {
+    let reduced = reduce_for_sine(m, x);
+    let both = sin_cos_rest(m, &reduced);
+    sin_of(m, x, &reduced, both)
+}
+
+pub(super) fn cos(m: &mut Math<'_>, x: Reg) -> Reg {
+    let reduced = reduce_for_sine(m, x);
+    let both = sin_cos_rest(m, &reduced);
+    cos_of(m, &reduced, both)
 }
 
 /// Both, from one reduction.
 pub(super) fn sin_cos(m: &mut Math<'_>, x: Reg) -> (Reg, Reg) {
-    (sin(m, x), cos(m, x))
+    let reduced = reduce_for_sine(m, x);
+    let both = sin_cos_rest(m, &reduced);
+    (sin_of(m, x, &reduced, both), cos_of(m, &reduced, both))
 }
 
 /// Sine and cosine of `pi x`, reduced exactly.
@@ -317,7 +329,7 @@ pub(super) fn sin_cos_pi(m: &mut Math<'_>, x: Reg) -> (Reg, Reg) {
     let (r, low) = pi_times(m, fraction);
     // n modulo 4, which the low bits of a sum do not show of a large n.
     let n = modulo_4(m, n);
-    let magic = 1.5 * 2f64.powi(m.mantissa() as i32);
+    let magic = magic(m);
     let quadrant = m.add_c(n, magic);
     let quadrant = m.bits(quadrant);
     let (sine, cosine) = sin_cos_rest(m, &Reduced { quadrant, r, low });
@@ -345,7 +357,7 @@ pub(super) fn sin_pi_size(m: &mut Math<'_>, x: Reg) -> Reg {
 }
 
 pub(super) fn tan(m: &mut Math<'_>, x: Reg) -> Reg {
-    let reduced = reduce(m, x);
+    let reduced = reduce(m, x, Rest::Exact);
     let (r, low) = (reduced.r, reduced.low);
     let coefficients = if m.wide() { TAN_64 } else { TAN_32 };
     let z = m.mul(r, r);
@@ -364,15 +376,6 @@ pub(super) fn tan(m: &mut Math<'_>, x: Reg) -> Reg {
     let reciprocal = m.fma(quotient, rest, quotient);
     let odd = is_odd(m, reduced.quadrant);
     let value = m.select(odd, reciprocal, high);
-    let value = not_a_number_of_infinite(m, x, value);
     let zero = m.eq(x, 0.0);
     m.select(zero, x, value)
-}
-
-/// Of an infinity the reduction gives anything.
-fn not_a_number_of_infinite(m: &mut Math<'_>, x: Reg, value: Reg) -> Reg {
-    let size = m.abs(x);
-    let finite = m.lt(size, f64::INFINITY);
-    let nan = m.c(f64::NAN);
-    m.select(finite, value, nan)
 }
