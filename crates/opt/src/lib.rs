@@ -4,6 +4,7 @@
 //! * [`passes`]: rewrites of the SSA function, one file each.
 //! * [`fuse`]: which ops are computed together, and which values are memory.
 //! * [`build`]: the kernels and steps.
+//! * [`kernels`]: what is done to a kernel once it is built.
 //! * [`execute`]: runs a program by interpretation, the oracle of this crate's tests.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -11,11 +12,12 @@
 pub mod build;
 pub mod execute;
 pub mod fuse;
+pub mod kernels;
 pub mod passes;
 mod pipeline;
 
 use cranelift_entity::PrimaryMap;
-use jaxrs_ir::{Error, Errors, Function, Module};
+use jaxrs_ir::{Error, Errors, Function, Module, text};
 use jaxrs_kernel::Program;
 use jaxrs_kernel::program::OriginId;
 pub use pipeline::{Pipeline, Timing};
@@ -71,11 +73,17 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("algebra again", &mut function, passes::algebra::run);
     p.pass("cse again", &mut function, passes::cse::run);
     p.pass("sink", &mut function, passes::sink::run);
+    p.pass("barriers", &mut function, passes::barriers::run);
     p.pass("dce again", &mut function, passes::dce::run);
-    p.dump("ir", || format!("{function:?}\n"));
+    p.dump("ir", || text::print_function(&function));
     let fused = p.time("fuse", || fuse::run(&function, options.fuse));
     let built = p.time("build", || build::run(module, &function, &fused, options));
+    p.dump("fused", || fused.text(&function));
     let (program, origins) = built.map_err(fail)?;
+    p.dump("kernels", || {
+        program.kernels.iter().map(|(id, kernel)| format!("{id}: {kernel}\n")).collect()
+    });
+    p.dump("program", || program.to_string());
     let (timings, dumps) = p.finish();
     Ok(Lowered { program, origins, timings, dumps })
 }

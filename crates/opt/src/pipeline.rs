@@ -1,6 +1,6 @@
 //! Named, timed, dumpable stages.
 
-use jaxrs_ir::{Error, Function};
+use jaxrs_ir::{Error, Function, text};
 use std::time::{Duration, Instant};
 
 /// How long a stage took.
@@ -40,14 +40,14 @@ impl<'a> Pipeline<'a> {
         stage: impl FnOnce() -> Result<Function, Vec<Error>>,
     ) -> Result<Function, Vec<Error>> {
         let function = self.time(name, stage)?;
-        self.dump(name, || format!("{function:?}\n"));
+        self.dump(name, || text::print_function(&function));
         Ok(function)
     }
 
     /// Runs a pass over the function.
     pub fn pass(&mut self, name: &'static str, f: &mut Function, pass: fn(&mut Function)) {
         self.time(name, || pass(f));
-        self.dump(name, || format!("{f:?}\n"));
+        self.dump(name, || text::print_function(f));
     }
 
     /// Keeps a stage's text if it is wanted.

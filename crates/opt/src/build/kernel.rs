@@ -3,6 +3,7 @@
 use super::Builder;
 use super::values::short;
 use crate::fuse::{self, Group, viewed};
+use crate::kernels::{self, Rows};
 use crate::passes::region;
 use jaxrs_ir::lower::{Emitter, LoopsFn, nest};
 use jaxrs_ir::{OpId, TensorType, ValueId};
@@ -96,7 +97,13 @@ impl Builder<'_> {
         e.finish()
     }
 
-    fn kernel_step(&mut self, kernel: Kernel, operands: &[ValueId], results: &[ValueId]) -> Step {
+    fn kernel_step(
+        &mut self,
+        mut kernel: Kernel,
+        operands: &[ValueId],
+        results: &[ValueId],
+    ) -> Step {
+        kernels::finish(&mut kernel, Rows::Any);
         let sharing = jaxrs_kernel::access::sharing(&kernel, operands.len());
         let kernel = self.program.kernels.push(kernel);
         let origin = self.origin(operands, results);

@@ -51,6 +51,62 @@ pub struct Form {
     pub inline: bool,
 }
 
+impl Fused {
+    /// Which ops are in which unit, for people.
+    pub fn text(&self, function: &Function) -> String {
+        let mut out = String::new();
+        self.block_text(function, function.body, 0, &mut out);
+        out
+    }
+
+    fn block_text(&self, f: &Function, block: BlockId, depth: usize, out: &mut String) {
+        let indent = "  ".repeat(depth);
+        let name = |op: OpId| f.ops[op].op.name().rsplit('.').next().unwrap_or_default();
+        for unit in &self.units[&block] {
+            match unit {
+                Unit::Kernel(group) => {
+                    let loaded = |v: ValueId| {
+                        let form = self.forms[base(f, v)];
+                        form.stored && !form.inline && !group.roots.contains(&v)
+                    };
+                    let roots: Vec<String> = group.roots.iter().map(|v| v.to_string()).collect();
+                    let inside = inlined(f, &group.roots, &loaded);
+                    let ops: Vec<&str> = inside.iter().map(|&op| name(op)).collect();
+                    *out += &format!("{indent}{} = {}\n", roots.join(", "), ops.join(" "));
+                }
+                Unit::Op(op) => {
+                    let data = &f.ops[*op];
+                    let results: Vec<String> = data.results.iter().map(|v| v.to_string()).collect();
+                    *out += &format!("{indent}{} = {}\n", results.join(", "), name(*op));
+                    for region in &data.regions {
+                        if self.units.contains_key(region) {
+                            *out += &format!("{indent}region\n");
+                            self.block_text(f, *region, depth + 1, out);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The ops that compute values, down to those that are loaded, each after its operands'.
+fn inlined(f: &Function, roots: &[ValueId], loaded: &dyn Fn(ValueId) -> bool) -> Vec<OpId> {
+    let mut out = Vec::new();
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut stack: Vec<(ValueId, bool)> = roots.iter().rev().map(|&v| (v, false)).collect();
+    while let Some((value, ready)) = stack.pop() {
+        let Some(op) = f.defining_op(value) else { continue };
+        if ready {
+            out.push(op);
+        } else if !loaded(value) && seen.insert(op) {
+            stack.push((value, true));
+            stack.extend(f.ops[op].operands.iter().rev().map(|&v| (v, false)));
+        }
+    }
+    out
+}
+
 /// The units and forms for a function.
 pub fn run(function: &Function, mode: FusionMode) -> Fused {
     decide::run(function, mode)

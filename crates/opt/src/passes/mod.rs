@@ -1,6 +1,7 @@
 //! Rewrites of the SSA function, one file each. Each is close to linear in the number of ops.
 
 pub mod algebra;
+pub mod barriers;
 pub mod canonicalize;
 pub mod copy;
 pub mod cse;
