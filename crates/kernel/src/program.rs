@@ -273,7 +273,7 @@ pub enum Library {
     /// Sorts operands together along an axis.
     Sort(Sort),
     /// The `k` largest of operand 0 along its last axis: values, then `i32` positions; ties by
-    /// position, NaN above all.
+    /// position. Floats are in IEEE 754's total order.
     TopK {
         /// How many.
         k: u64,

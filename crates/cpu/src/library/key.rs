@@ -24,7 +24,7 @@ keys!(u32, u64);
 pub(super) trait Keyed<K>: Copy {
     /// JAX's order of a sort: one zero, NaNs equal and last.
     fn sort_key(self) -> K;
-    /// The total order with NaNs equal and last: -0 before +0.
+    /// IEEE 754's total order: -0 before +0, NaNs outermost by their sign.
     fn total_key(self) -> K;
 }
 
@@ -55,14 +55,14 @@ macro_rules! float_keys {
             #[inline(always)]
             fn sort_key(self) -> $k {
                 // Adding +0 makes -0 the other zero.
-                (self + 0.0).total_key()
+                if self.is_nan() { <$k>::MAX } else { (self + 0.0).total_key() }
             }
             #[inline(always)]
             fn total_key(self) -> $k {
                 let bits = self.to_bits();
                 let sign = 1 << (<$k>::BITS - 1);
                 let flip = ((bits as $signed >> (<$k>::BITS - 1)) as $k) | sign;
-                if self.is_nan() { <$k>::MAX } else { bits ^ flip }
+                bits ^ flip
             }
         }
     )*};

@@ -1,9 +1,10 @@
 //! The body of a reduction: how accumulators take in one more element.
 //!
 //! A body that is one reassociable instruction for each accumulator is known by that instruction
-//! ([`combiners`]), so that loops may keep partial results in vector lanes. Sums and products of
-//! `bf16` and `f16` are then accumulated in `f32` and rounded once at the end, as XLA does it, by
-//! the interpreter as well as in kernels; any other body runs as it stands, step by step.
+//! ([`combiners`]), so that loops may keep partial results in vector lanes. `reduce` then accumulates
+//! sums and products of `bf16` and `f16` in `f32` and rounds once at the end, in the interpreter as
+//! well as in kernels; `reduce_window` rounds at each step ([`Combiner::by_steps`]), as XLA does it
+//! in the same order. Any other body runs as it stands.
 
 use crate::function::{BlockId, Function, ValueDef, ValueId};
 use crate::interpret::{Frame, ScalarRegion, is_closed};
@@ -73,6 +74,15 @@ impl Combiner {
             dtypes: function.blocks[block].yields.iter().map(dtype).collect(),
             ops: combiners(function, block),
         }
+    }
+
+    /// The body in this region, by the letter: each step rounds to the accumulator's type.
+    pub fn by_steps(function: &Function, block: BlockId) -> Combiner {
+        let mut combiner = Combiner::new(function, block);
+        if (0..combiner.dtypes.len()).any(|n| combiner.rounding(n).is_some()) {
+            combiner.ops = None;
+        }
+        combiner
     }
 
     /// The kind of a loop that carries the accumulators.

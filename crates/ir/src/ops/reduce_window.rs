@@ -65,7 +65,7 @@ impl ReduceWindow {
             _ => return None,
         };
         let inits = &op.data().operands[op.data().operands.len() / 2..];
-        Combiner::new(op.function, op.region(0))
+        Combiner::by_steps(op.function, op.region(0))
             .keeps(op.function, inits)
             .then_some(Scan { axis, reverse })
     }
@@ -137,7 +137,7 @@ impl ReduceWindow {
     /// as each waits for its own last result.
     fn emit_scan(scan: Scan, e: &mut Emitter<'_>, op: OpView<'_>) {
         let operands = op.data().operands.len() / 2;
-        let combiner = Combiner::new(op.function, op.region(0));
+        let combiner = Combiner::by_steps(op.function, op.region(0));
         let mut shape = op.operand_type(0).shape.clone();
         let extent = std::mem::replace(&mut shape[scan.axis], 1) as i64;
         let rows_axis = (0..shape.len()).rev().find(|&axis| shape[axis] > 1);
@@ -204,7 +204,7 @@ impl ReduceWindow {
         inputs: &[Literal],
         init: &[u64],
     ) -> Result<Vec<u64>, String> {
-        let mut folder = Combiner::new(op.function, op.region(0)).folder(frame);
+        let mut folder = Combiner::by_steps(op.function, op.region(0)).folder(frame);
         let (shape, len) = (&op.operand_type(0).shape, op.operand_type(0).len());
         let stride: u64 = shape[scan.axis + 1..].iter().product();
         let extent = shape[scan.axis];
@@ -276,7 +276,7 @@ impl StructuredOp for ReduceWindow {
         if let Some(scan) = self.scan(op) {
             return Ok(unzip(op, &Self::evaluate_scan(scan, frame, op, inputs, &init)?));
         }
-        let mut folder = Combiner::new(op.function, op.region(0)).folder(frame);
+        let mut folder = Combiner::by_steps(op.function, op.region(0)).folder(frame);
         let (shape, strides) = (&inputs[0].ty().shape, inputs[0].ty().strides());
         let extents: Vec<u64> = self.window.iter().map(|w| w.extent).collect();
         let result = op.result_type(0);
@@ -317,7 +317,7 @@ impl StructuredOp for ReduceWindow {
                 }
                 let inits: Vec<Scalar> =
                     (0..operands).map(|n| e.read(op.operand(operands + n), &[])).collect();
-                let combiner = &Combiner::new(op.function, op.region(0));
+                let combiner = &Combiner::by_steps(op.function, op.region(0));
                 let init_values = &op.data().operands[operands..];
                 let neutral = combiner.kind() == LoopKind::Reduce
                     && combiner.keeps(op.function, init_values);

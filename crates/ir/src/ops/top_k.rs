@@ -1,7 +1,8 @@
 //! `chlo.top_k`: the largest elements along the last axis, in descending order, with their
 //! positions.
 //!
-//! Floats are in XLA's order for it: -0 below +0, NaN above all. Equal elements keep their order.
+//! Floats are in IEEE 754's total order, as XLA takes it: -0 below +0, a NaN above or below all by
+//! its sign. Equal elements keep their order.
 
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::Attributes;
@@ -84,9 +85,7 @@ impl StructuredOp for TopK {
 fn rank(operand: &Literal, position: u64) -> i128 {
     let bits = operand.bits(position, 0);
     match (operand.ty().dtype.class(), operand.ty().dtype) {
-        (Class::Float, DType::F64) if f64::from_bits(bits).is_nan() => i128::MAX,
         (Class::Float, DType::F64) => total(bits as i64, i64::MAX),
-        (Class::Float, _) if f32::from_bits(bits as u32).is_nan() => i128::MAX,
         (Class::Float, _) => total(i64::from(bits as i32), i64::from(i32::MAX)),
         (Class::Signed, _) => operand.int(position).into(),
         _ => bits.into(),
@@ -112,6 +111,9 @@ mod tests {
         let expected = tensor(DType::F32, &[2, 3], &[3., 3., 1., nan, 9., 0.]);
         crate::testing::assert_close(&got[0], &expected, 0.0);
         assert_eq!(got[1], tensor(DType::I32, &[2, 3], &[1., 2., 0., 0., 3., 2.]));
+        let y = Literal::from_bits(TensorType::new([2], DType::F32), &[0xffc0_0000, 0xff80_0000]);
+        let got = interpret::call(None, &function(TopK { k: 2 }, std::slice::from_ref(&y)), &[y]);
+        assert_eq!(got.expect("runs")[1], tensor(DType::I32, &[2], &[1., 0.]));
     }
 
     #[test]
