@@ -266,6 +266,9 @@ impl<'a> Parser<'a> {
     pub(super) fn dense(&mut self) -> Parse<Attribute> {
         let place = self.lex.start;
         let open = self.lex.at;
+        if self.lex.byte(open) != b'<' {
+            return Err(self.expected("dense<...>"));
+        }
         let close = self.dense_end(open + 1)?;
         let content = &self.lex.text[open + 1..close];
         self.lex.jump(close + 1);

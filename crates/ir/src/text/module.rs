@@ -327,7 +327,7 @@ impl<'a> Parser<'a> {
         self.function = Function::new(head.name.clone());
         self.function.public = head.public;
         self.function.location = place_location(place);
-        if self.functions.iter().any(|f| f.name == head.name) {
+        if !self.function_names.insert(head.name.clone()) {
             self.report(format!("@{} is defined twice", head.name), place);
         }
     }

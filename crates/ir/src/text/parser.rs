@@ -54,6 +54,7 @@ pub(super) struct Parser<'a> {
     pub(super) locations: Locations<'a>,
     pub(super) resources: Option<FxHashMap<&'a str, &'a str>>,
     pub(super) functions: Vec<Function>,
+    pub(super) function_names: FxHashSet<String>,
     /// The function being read.
     pub(super) function: Function,
     /// Ops whose location waits for the aliases at the end of the text.
@@ -79,6 +80,7 @@ impl<'a> Parser<'a> {
             locations: Locations::default(),
             resources: None,
             functions: Vec::new(),
+            function_names: FxHashSet::default(),
             function: Function::new(""),
             located: Vec::new(),
             errors: Vec::new(),

@@ -202,7 +202,8 @@ fn check_size(ty: &TensorType) -> Result<(), String> {
 
 /// The element type's spelling at an offset, and the offset behind it.
 fn element_name(bytes: &[u8], start: usize) -> (&[u8], usize) {
-    let mut end = start;
+    // `!` starts another dialect's type, which is named whole in the message.
+    let mut end = start + usize::from(bytes.get(start) == Some(&b'!'));
     while bytes.get(end).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_') {
         end += 1;
     }

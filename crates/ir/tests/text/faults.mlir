@@ -66,3 +66,7 @@ func.func @token(%t: !stablehlo.token) -> tuple<tensor<4xf32>> { // fault 63:18:
 }
 // -----
 module { module { } } // fault 68:10: modules inside a module
+// -----
+func.func @odd(%x: tensor<4xf32>) {
+  check.expect_eq_const %x, denseé[1]> : tensor<4xf32> // fault 71:29: expected dense<...>
+}
