@@ -256,7 +256,8 @@ impl Contraction {
         self
     }
 
-    fn swap(&mut self) {
+    /// Exchanges the sides.
+    pub fn swap(&mut self) {
         self.swapped = !self.swapped;
         self.base.swap(0, 1);
         self.rows.swap(0, 1);

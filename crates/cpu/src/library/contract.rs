@@ -2,6 +2,7 @@
 
 use super::engine::Engine;
 use super::plain;
+use super::thin::Thin;
 use super::tile::Machine;
 use crate::pool::Pool;
 use jaxrs_kernel::DType;
@@ -22,6 +23,8 @@ enum Method {
 
 /// An engine by the type it accumulates in.
 enum Block {
+    ThinF32(Thin<f32>),
+    ThinF64(Thin<f64>),
     F32(Engine<f32>),
     F64(Engine<f64>),
     I32(Engine<i32>),
@@ -71,6 +74,8 @@ impl Contract {
                         let operands = [lhs.cast_const(), rhs.cast_const()];
                         let step = self.scratch_step;
                         match block {
+                            Block::ThinF32(thin) => thin.run(pool, operands, out, scratch, step),
+                            Block::ThinF64(thin) => thin.run(pool, operands, out, scratch, step),
                             Block::F32(engine) => engine.run(pool, operands, out, scratch, step),
                             Block::F64(engine) => engine.run(pool, operands, out, scratch, step),
                             Block::I32(engine) => engine.run(pool, operands, out, scratch, step),
@@ -88,6 +93,19 @@ impl Contract {
 /// An engine for a contraction; None if the plain loops must do it.
 fn block(c: Contraction, types: [DType; 2], out: DType, machine: Machine) -> Option<Block> {
     let arithmetic = Arithmetic::of(types, out)?;
+    match arithmetic {
+        Arithmetic::F32 => {
+            if let Some(thin) = Thin::new(&c, types, out, machine) {
+                return Some(Block::ThinF32(thin));
+            }
+        }
+        Arithmetic::F64 => {
+            if let Some(thin) = Thin::new(&c, types, out, machine) {
+                return Some(Block::ThinF64(thin));
+            }
+        }
+        Arithmetic::I32 | Arithmetic::I64 => {}
+    }
     Some(match arithmetic {
         Arithmetic::F32 => Block::F32(Engine::new(c, types, out, arithmetic, machine)?),
         Arithmetic::F64 => Block::F64(Engine::new(c, types, out, arithmetic, machine)?),

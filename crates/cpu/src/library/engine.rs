@@ -268,6 +268,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
     unsafe fn tiles(&self, task: &Task, work: &mut Work, places: &Places<T>, accumulate: bool) {
         let c = &self.contraction;
         let columns = (task.right[1] - task.right[0]) as usize;
+        let mut nowhere = [T::default(); MOST_COLUMNS];
         let packed_run = [Run { start: 0, len: work.depth.len, left: 0 }];
         // The result's offset of each panel of columns, where it is contiguous.
         let mut starts = [None; 64];
@@ -322,7 +323,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                     right: places.block.wrapping_add(at * work.depth.len),
                     rows: size,
                     vectors: width / self.kernels.lanes,
-                    out: [places.out.cast(); MOST_ROWS],
+                    out: [nowhere.as_mut_ptr(); MOST_ROWS],
                     valid: [len, width.min(columns - at)],
                     accumulate,
                 };
@@ -335,8 +336,9 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                         }
                         (self.kernels.run)(&tile);
                     } else if let Some(start) = starts[at / self.kernels.lanes] {
+                        let first = places.out.cast::<T>().offset(start as isize);
                         for (out, &offset) in tile.out.iter_mut().zip(&work.rows.out[..len]) {
-                            *out = out.offset((offset + start) as isize);
+                            *out = first.offset(offset as isize);
                         }
                         (self.kernels.run)(&tile);
                     } else {

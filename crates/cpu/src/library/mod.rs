@@ -13,6 +13,7 @@ mod simd;
 mod sort;
 mod source;
 mod spare;
+mod thin;
 mod tile;
 mod top_k;
 

@@ -160,6 +160,16 @@ impl Depth {
             runs(checked, len, &mut self.taps, |i| places.iter().all(|p| p[i] == p[i - 1]));
     }
 
+    /// The left elements' offsets.
+    pub(super) fn left_offsets(&self) -> &[i64] {
+        &self.left[..self.len]
+    }
+
+    /// The right elements' offsets.
+    pub(super) fn right_offsets(&self) -> &[i64] {
+        &self.right[..self.len]
+    }
+
     /// The stretches of left elements that the rows read; None if the rows differ in what they
     /// read. Stretches that are zero for all rows are left out.
     pub(super) fn left_runs<'a>(

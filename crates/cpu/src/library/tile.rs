@@ -31,9 +31,9 @@ pub(super) struct Tile<'a, T> {
     pub(super) rows: usize,
     /// Vectors: 1 or 2.
     pub(super) vectors: usize,
-    /// Where each row of the result begins.
+    /// Where each row of the result begins: of rows that are only computed, anywhere.
     pub(super) out: [*mut T; MOST_ROWS],
-    /// Rows and columns written.
+    /// Rows and columns of the result.
     pub(super) valid: [usize; 2],
     /// Whether the result is added to what is there.
     pub(super) accumulate: bool,
@@ -230,27 +230,33 @@ unsafe fn tile<S: Simd, const ROWS: usize, const VECTORS: usize, const STEPPED: 
                 }
             }
         }
+        // The loops over the sums have constant bounds and no branches, so that they are unrolled
+        // and the sums stay in registers.
         if t.valid[1] == columns {
-            for row in 0..ROWS {
-                if row < t.valid[0] {
+            if t.accumulate {
+                for row in 0..ROWS {
                     for v in 0..VECTORS {
-                        let at = t.out[row].add(v * S::LANES);
-                        let sum = sums[row][v];
-                        S::store(at, if t.accumulate { S::add(S::load(at), sum) } else { sum });
+                        let there = S::load(t.out[row].add(v * S::LANES));
+                        sums[row][v] = S::add(there, sums[row][v]);
                     }
                 }
             }
-        } else {
-            let mut line = [S::T::default(); MOST_COLUMNS];
             for row in 0..ROWS {
-                if row < t.valid[0] {
-                    for v in 0..VECTORS {
-                        S::store(line.as_mut_ptr().add(v * S::LANES), sums[row][v]);
-                    }
-                    for (column, &sum) in line[..t.valid[1]].iter().enumerate() {
-                        let at = t.out[row].add(column);
-                        *at = if t.accumulate { (*at).plus(sum) } else { sum };
-                    }
+                for v in 0..VECTORS {
+                    S::store(t.out[row].add(v * S::LANES), sums[row][v]);
+                }
+            }
+        } else {
+            let mut lines = [[S::T::default(); MOST_COLUMNS]; ROWS];
+            for row in 0..ROWS {
+                for v in 0..VECTORS {
+                    S::store(lines[row].as_mut_ptr().add(v * S::LANES), sums[row][v]);
+                }
+            }
+            for (line, &out) in lines.iter().zip(&t.out) {
+                for (column, &sum) in line[..t.valid[1]].iter().enumerate() {
+                    let at = out.add(column);
+                    *at = if t.accumulate { (*at).plus(sum) } else { sum };
                 }
             }
         }

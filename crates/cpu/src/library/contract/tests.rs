@@ -125,6 +125,35 @@ fn dots() {
 }
 
 #[test]
+fn thin_dots() {
+    let axis = |extent, lhs, rhs, out| DotAxis { extent, lhs, rhs, out };
+    let mut random = Random::new(5);
+    for (types, out) in TYPES {
+        for (m, n, k) in
+            [(1, 300, 70), (300, 1, 70), (3, 37, 5), (8, 530, 9), (1, 1, 5000), (5, 13, 1300)]
+        {
+            for form in 0..4 {
+                let (m_, n_, k_) = (m as i64, n as i64, k as i64);
+                let (lm, lk) = if form % 2 == 0 { (k_, 1) } else { (1, m_) };
+                let (rn, rk) = if form / 2 == 0 { (1, n_) } else { (k_, 1) };
+                let dot = Dot {
+                    operand_types: types,
+                    out,
+                    batch: vec![],
+                    m: vec![axis(m, lm, 0, n_)],
+                    n: vec![axis(n, 0, rn, 1)],
+                    k: vec![axis(k, lk, rk, 0)],
+                };
+                if form == 0 || matches!(out, DType::F32 | DType::F64) {
+                    let lens = [m * k, n * k, m * n];
+                    check(&Library::Dot(dot), types, out, lens, &mut random);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn empty_dots() {
     let axis = |extent, lhs, rhs, out| DotAxis { extent, lhs, rhs, out };
     let mut random = Random::new(2);

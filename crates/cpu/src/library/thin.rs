@@ -1,0 +1,705 @@
+//! Contractions with at most [`THIN`] rows on one side: matrix times vector and the like, which run
+//! at the speed of memory. Nothing of the matrix is packed.
+//!
+//! If the matrix's rows (right rows) are neighbours, a strip of results is kept in cache and rows of
+//! depth are added to it four at a time; if its depth is contiguous, results are dot products, eight
+//! rows at a time. The thin side is packed. Strips and groups of rows lie at fixed places, so that
+//! results do not depend on threads.
+
+use super::pack::{Depth, MOST_CHECKS, Rows};
+use super::simd::{Number, Portable, Simd};
+use super::source::{Source, Target};
+use super::tile::Machine;
+use crate::pool::Pool;
+use half::{bf16, f16};
+use jaxrs_kernel::DType;
+use jaxrs_kernel::contraction::{Contraction, DEPTH_BLOCK, DepthAxis};
+
+/// Most rows of the thin side.
+pub(super) const THIN: usize = 8;
+/// Right rows of a strip.
+const STRIP: usize = 512;
+/// Depth of a block of dot products.
+const DOT_BLOCK: usize = 1024;
+/// Multiply-adds below which a contraction stays on one thread.
+const ONE_THREAD: u64 = 1 << 16;
+
+/// A contraction with a thin left side, ready to run.
+pub(super) struct Thin<T: 'static> {
+    contraction: Contraction,
+    left: DType,
+    functions: Functions<T>,
+    out: DType,
+    extents: [u64; 3],
+    /// Whether depth is contiguous, else the right rows.
+    dots: bool,
+    /// Whether the left side is numbers along depth already.
+    left_direct: bool,
+    sizes: [isize; 3],
+}
+
+/// The loops for one type of right elements.
+#[derive(Clone, Copy)]
+pub(super) struct Functions<T> {
+    strip: unsafe fn(&Strip<'_, T>),
+    dots: unsafe fn(&Dots<T>),
+}
+
+/// Adds depths to a strip of results.
+struct Strip<'a, T> {
+    /// `[rows][left_step]`.
+    left: *const T,
+    left_step: isize,
+    rows: usize,
+    /// The first depth's elements; the offsets of all depths.
+    right: *const u8,
+    offsets: &'a [i64],
+    columns: usize,
+    /// `[rows][STRIP]`.
+    sums: *mut T,
+}
+
+/// Dot products of left rows with right rows.
+struct Dots<T> {
+    /// `[rows][left_step]`.
+    left: *const T,
+    left_step: isize,
+    rows: usize,
+    right: [*const u8; GROUP],
+    /// Right rows: `GROUP` or 1.
+    columns: usize,
+    depth: usize,
+    /// `[rows][columns]`, added to.
+    sums: *mut T,
+}
+
+/// Right rows of a group of dot products.
+const GROUP: usize = 8;
+
+/// Pointers that tasks share.
+#[derive(Clone, Copy)]
+struct Buffers {
+    left: *const u8,
+    right: *const u8,
+    out: *mut u8,
+    scratch: *mut u8,
+}
+// SAFETY: tasks write disjoint elements of the result and their own thread's scratch.
+unsafe impl Sync for Buffers {}
+
+/// A number that there are thin loops for.
+pub(super) trait ThinNumber: Target + Number {
+    /// The loops over right elements of a type; None if it is not read as this number.
+    fn functions(machine: Machine, right: DType) -> Option<Functions<Self>>;
+    /// Elements of the left side, of one of the same types.
+    ///
+    /// # Safety
+    /// They are there; `to` has room for one an offset.
+    unsafe fn read_line(
+        left: *const u8,
+        first: isize,
+        offsets: &[i64],
+        dtype: DType,
+        to: *mut Self,
+    );
+}
+
+impl<T: ThinNumber> Thin<T> {
+    /// None if the contraction is not thin, or neither its right rows nor its depth are contiguous.
+    pub(super) fn new(
+        c: &Contraction,
+        operand_types: [DType; 2],
+        out: DType,
+        machine: Machine,
+    ) -> Option<Thin<T>> {
+        let mut c = c.clone();
+        let [left, right, depth] = c.extents();
+        if right < left {
+            c.swap();
+        }
+        let [left, right] = [left.min(right), left.max(right)];
+        let types = if c.swapped { [1, 0] } else { [0, 1] }.map(|i: usize| operand_types[i]);
+        let groups = [c.batch.len(), c.rows[0].len(), c.rows[1].len(), c.depth.len()];
+        if left > THIN as u64 || depth == 0 || !c.checks.is_empty() || out.is_complex() {
+            return None;
+        }
+        if groups.iter().any(|&g| g > 16) || c.checks.len() > MOST_CHECKS {
+            return None;
+        }
+        let strips = matches!(&c.rows[1][..], [axis] if axis.operand == 1);
+        let dots = match &c.depth[..] {
+            [] => true,
+            [axis] => axis.right == 1,
+            _ => false,
+        };
+        // Short dot products are better done side by side, long ones on their own.
+        let dots = dots && (!strips || depth >= 32);
+        if !dots && !strips {
+            return None;
+        }
+        Some(Thin {
+            functions: T::functions(machine, types[1])?,
+            left: T::functions(machine, types[0]).map(|_| types[0])?,
+            out,
+            extents: [left, right, depth],
+            dots,
+            left_direct: types[0].size() as usize == size_of::<T>()
+                && matches!(&c.depth[..], [] | [DepthAxis { left: 1, .. }]),
+            sizes: [types[0], types[1], out].map(|d| d.size() as isize),
+            contraction: c,
+        })
+    }
+
+    /// Computes the result; see [`super::engine::Engine::run`].
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn run(
+        &self,
+        pool: &Pool,
+        operands: [*const u8; 2],
+        out: *mut u8,
+        scratch: *mut u8,
+        scratch_step: usize,
+    ) {
+        let [left, right, depth] = self.extents;
+        let batches = self.contraction.batches();
+        if left == 0 || batches == 0 {
+            return;
+        }
+        let [first, second] = if self.contraction.swapped { [1, 0] } else { [0, 1] };
+        let buffers = Buffers { left: operands[first], right: operands[second], out, scratch };
+        let buffers = &buffers;
+        let strips = right.div_ceil(STRIP as u64);
+        let grain = ONE_THREAD.div_ceil(depth * right.min(STRIP as u64)).max(1);
+        pool.run((batches * strips) as i64, grain as i64, |low, high, thread| {
+            let scratch = buffers.scratch.wrapping_add(thread * scratch_step);
+            let mut tables = (Depth::new(), Rows::new(), Rows::new());
+            for task in low as u64..high as u64 {
+                let (batch, start) = (task / strips, task % strips * STRIP as u64);
+                let columns = (right - start).min(STRIP as u64) as usize;
+                // SAFETY: by the caller.
+                unsafe {
+                    let buffers = Buffers { scratch, ..*buffers };
+                    self.task(batch, start, columns, buffers, &mut tables);
+                }
+            }
+        });
+    }
+
+    /// # Safety
+    /// As [`Thin::run`].
+    unsafe fn task(
+        &self,
+        batch: u64,
+        start: u64,
+        columns: usize,
+        buffers: Buffers,
+        (depths, rows, right_rows): &mut (Depth, Rows, Rows),
+    ) {
+        let c = &self.contraction;
+        let mut base = c.base;
+        let mut rest = batch;
+        for axis in c.batch.iter().rev() {
+            let at = (rest % axis.extent) as i64;
+            rest /= axis.extent;
+            for (base, step) in base.iter_mut().zip([axis.left, axis.right, axis.out]) {
+                *base += at * step;
+            }
+        }
+        let at =
+            |buffer: *const u8, n: usize| buffer.wrapping_offset(base[n] as isize * self.sizes[n]);
+        let (left, right) = (at(buffers.left, 0), at(buffers.right, 1));
+        let out = at(buffers.out, 2).cast_mut();
+        let left_rows = self.extents[0] as usize;
+        rows.set(c, 0, 0, left_rows);
+        let packed: *mut T = buffers.scratch.cast();
+        let mut sums = [[T::default(); STRIP]; THIN];
+        let total = self.extents[2];
+        let block = if self.dots { DOT_BLOCK as u64 } else { DEPTH_BLOCK };
+        let mut from = 0;
+        while from < total {
+            let len = (total - from).min(block) as usize;
+            // SAFETY: by the caller; the scratch has room for the left rows' block.
+            unsafe {
+                let lines = match rows.step {
+                    Some(step) if self.left_direct => {
+                        let first = rows.operand[0] + self.depth_at(from, 0);
+                        (left.cast::<T>().wrapping_offset(first as isize), step as isize)
+                    }
+                    _ => {
+                        self.pack_left(left, rows, depths, from, len, packed);
+                        (packed.cast_const(), self.left_step() as isize)
+                    }
+                };
+                if self.dots {
+                    let first = (self.depth_at(from, 1) as isize) * self.sizes[1];
+                    let right = right.wrapping_offset(first);
+                    self.dot_products(right, start, columns, len, lines, right_rows, &mut sums);
+                } else {
+                    depths.set(c, from, len);
+                    let first = start as isize * self.sizes[1];
+                    let right = right.wrapping_offset(first);
+                    self.strip(right, columns, lines, depths.right_offsets(), &mut sums);
+                }
+            }
+            from += len as u64;
+        }
+        let mut done = 0;
+        while done < columns {
+            let len = (columns - done).min(32);
+            right_rows.set(c, 1, start + done as u64, len);
+            for (line, &row) in sums.iter().zip(&rows.out[..left_rows]) {
+                for (&sum, &column) in line[done..].iter().zip(&right_rows.out[..len]) {
+                    // SAFETY: by the caller.
+                    unsafe { sum.write(out, (row + column) as isize, self.out) };
+                }
+            }
+            done += len;
+        }
+    }
+
+    /// The right (1) or left (0) offset of a depth, where depth is one axis.
+    fn depth_at(&self, position: u64, side: usize) -> i64 {
+        match &self.contraction.depth[..] {
+            [axis] => position as i64 * if side == 0 { axis.left } else { axis.right },
+            _ => 0,
+        }
+    }
+
+    /// From one packed left row to the next: so that they fit the scratch of the blocked way.
+    fn left_step(&self) -> usize {
+        (self.extents[2] as usize).min(DOT_BLOCK)
+    }
+
+    /// Packs the left rows' block of depth.
+    ///
+    /// # Safety
+    /// As [`Thin::run`].
+    unsafe fn pack_left(
+        &self,
+        left: *const u8,
+        rows: &Rows,
+        depths: &mut Depth,
+        from: u64,
+        len: usize,
+        packed: *mut T,
+    ) {
+        let mut done = 0;
+        while done < len {
+            let part = (len - done).min(DEPTH_BLOCK as usize);
+            depths.set(&self.contraction, from + done as u64, part);
+            for (row, &offset) in rows.operand[..rows.len].iter().enumerate() {
+                // SAFETY: by the caller.
+                unsafe {
+                    let to = packed.add(row * self.left_step() + done);
+                    T::read_line(left, offset as isize, depths.left_offsets(), self.left, to);
+                }
+            }
+            done += part;
+        }
+    }
+
+    /// Adds a block of depth to a strip, its own sum first.
+    ///
+    /// # Safety
+    /// As [`Thin::run`].
+    unsafe fn strip(
+        &self,
+        right: *const u8,
+        columns: usize,
+        (left, left_step): (*const T, isize),
+        offsets: &[i64],
+        sums: &mut [[T; STRIP]; THIN],
+    ) {
+        let mut block = [[T::default(); STRIP]; 4];
+        for first in (0..self.extents[0] as usize).step_by(4) {
+            let rows = (self.extents[0] as usize - first).min(4);
+            block.fill([T::default(); STRIP]);
+            let job = Strip {
+                left: left.wrapping_offset(first as isize * left_step),
+                left_step,
+                rows,
+                right,
+                offsets,
+                columns,
+                sums: block.as_mut_ptr().cast(),
+            };
+            // SAFETY: by the caller.
+            unsafe { (self.functions.strip)(&job) };
+            for (sums, block) in sums[first..first + rows].iter_mut().zip(&block) {
+                for (sum, &more) in sums[..columns].iter_mut().zip(block) {
+                    *sum = sum.plus(more);
+                }
+            }
+        }
+    }
+
+    /// Adds the dot products over a block of depth.
+    ///
+    /// # Safety
+    /// As [`Thin::run`].
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn dot_products(
+        &self,
+        right: *const u8,
+        start: u64,
+        columns: usize,
+        depth: usize,
+        (left, left_step): (*const T, isize),
+        right_rows: &mut Rows,
+        sums: &mut [[T; STRIP]; THIN],
+    ) {
+        let mut at = 0;
+        while at < columns {
+            let len = if columns - at >= GROUP { GROUP } else { 1 };
+            right_rows.set(&self.contraction, 1, start + at as u64, len);
+            let mut pointers = [right; GROUP];
+            for (pointer, &offset) in pointers.iter_mut().zip(&right_rows.operand[..len]) {
+                *pointer = right.wrapping_offset(offset as isize * self.sizes[1]);
+            }
+            for first in (0..self.extents[0] as usize).step_by(2) {
+                let rows = (self.extents[0] as usize - first).min(2);
+                let mut products = [[T::default(); GROUP]; 2];
+                let job = Dots {
+                    left: left.wrapping_offset(first as isize * left_step),
+                    left_step,
+                    rows,
+                    right: pointers,
+                    columns: len,
+                    depth,
+                    sums: products.as_mut_ptr().cast(),
+                };
+                // SAFETY: by the caller.
+                unsafe { (self.functions.dots)(&job) };
+                for (sums, products) in sums[first..first + rows].iter_mut().zip(&products) {
+                    for (sum, &more) in sums[at..at + len].iter_mut().zip(products) {
+                        *sum = sum.plus(more);
+                    }
+                }
+            }
+            at += len;
+        }
+    }
+}
+
+macro_rules! thin_functions {
+    ($($(#[$attr:meta])* $strip:ident, $dots:ident: $simd:ty, $source:ty;)*) => {$(
+        $(#[$attr])*
+        unsafe fn $strip(job: &Strip<'_, <$simd as Simd>::T>) {
+            // SAFETY: by the caller.
+            unsafe {
+                match job.rows {
+                    1 => strip::<$simd, $source, 1>(job),
+                    2 => strip::<$simd, $source, 2>(job),
+                    3 => strip::<$simd, $source, 3>(job),
+                    _ => strip::<$simd, $source, 4>(job),
+                }
+            }
+        }
+        $(#[$attr])*
+        unsafe fn $dots(job: &Dots<<$simd as Simd>::T>) {
+            // SAFETY: by the caller.
+            unsafe {
+                match (job.rows, job.columns) {
+                    (1, 1) => dots::<$simd, $source, 1, 1, 4>(job),
+                    (_, 1) => dots::<$simd, $source, 2, 1, 4>(job),
+                    (1, _) => dots::<$simd, $source, 1, GROUP, 1>(job),
+                    _ => dots::<$simd, $source, 2, GROUP, 1>(job),
+                }
+            }
+        }
+    )*};
+}
+
+thin_functions! {
+    strip_f32, dots_f32: Portable<f32>, f32;
+    strip_bf16, dots_bf16: Portable<f32>, bf16;
+    strip_f16, dots_f16: Portable<f32>, f16;
+    strip_f64, dots_f64: Portable<f64>, f64;
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::super::simd::x86::{F32x8, F32x16, F64x4, F64x8};
+    use super::{Dots, GROUP, Simd, Strip, bf16, dots, f16, strip};
+
+    thin_functions! {
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,f16c")]
+        strip512_f32, dots512_f32: F32x16, f32;
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,f16c")]
+        strip512_bf16, dots512_bf16: F32x16, bf16;
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,f16c")]
+        strip512_f16, dots512_f16: F32x16, f16;
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,f16c")]
+        strip512_f64, dots512_f64: F64x8, f64;
+        #[target_feature(enable = "avx2,fma,f16c")]
+        strip256_f32, dots256_f32: F32x8, f32;
+        #[target_feature(enable = "avx2,fma,f16c")]
+        strip256_bf16, dots256_bf16: F32x8, bf16;
+        #[target_feature(enable = "avx2,fma,f16c")]
+        strip256_f16, dots256_f16: F32x8, f16;
+        #[target_feature(enable = "avx2,fma,f16c")]
+        strip256_f64, dots256_f64: F64x4, f64;
+    }
+
+    pub(super) type Both<T> = (unsafe fn(&Strip<'_, T>), unsafe fn(&Dots<T>));
+    pub(super) const F32: [Both<f32>; 2] =
+        [(strip256_f32, dots256_f32), (strip512_f32, dots512_f32)];
+    pub(super) const BF16: [Both<f32>; 2] =
+        [(strip256_bf16, dots256_bf16), (strip512_bf16, dots512_bf16)];
+    pub(super) const F16: [Both<f32>; 2] =
+        [(strip256_f16, dots256_f16), (strip512_f16, dots512_f16)];
+    pub(super) const F64: [Both<f64>; 2] =
+        [(strip256_f64, dots256_f64), (strip512_f64, dots512_f64)];
+}
+
+macro_rules! on_machine {
+    ($machine:expr, $t:ty, $strip:ident, $dots:ident, $x86:ident) => {{
+        let of = |(strip, dots): (unsafe fn(&Strip<'_, $t>), unsafe fn(&Dots<$t>))| Functions {
+            strip,
+            dots,
+        };
+        match $machine {
+            Machine::Portable => of(($strip, $dots)),
+            #[cfg(target_arch = "x86_64")]
+            Machine::Avx2 => of(x86::$x86[0]),
+            #[cfg(target_arch = "x86_64")]
+            Machine::Avx512 => of(x86::$x86[1]),
+        }
+    }};
+}
+
+impl ThinNumber for f32 {
+    fn functions(machine: Machine, right: DType) -> Option<Functions<f32>> {
+        Some(match right {
+            DType::F32 => on_machine!(machine, f32, strip_f32, dots_f32, F32),
+            DType::BF16 => on_machine!(machine, f32, strip_bf16, dots_bf16, BF16),
+            DType::F16 => on_machine!(machine, f32, strip_f16, dots_f16, F16),
+            _ => return None,
+        })
+    }
+
+    unsafe fn read_line(
+        left: *const u8,
+        first: isize,
+        offsets: &[i64],
+        dtype: DType,
+        to: *mut f32,
+    ) {
+        // SAFETY: by the caller.
+        unsafe {
+            match dtype {
+                DType::BF16 => read_line::<bf16, f32>(left, first, offsets, to),
+                DType::F16 => read_line::<f16, f32>(left, first, offsets, to),
+                _ => read_line::<f32, f32>(left, first, offsets, to),
+            }
+        }
+    }
+}
+
+impl ThinNumber for f64 {
+    fn functions(machine: Machine, right: DType) -> Option<Functions<f64>> {
+        (right == DType::F64).then(|| on_machine!(machine, f64, strip_f64, dots_f64, F64))
+    }
+
+    unsafe fn read_line(left: *const u8, first: isize, offsets: &[i64], _: DType, to: *mut f64) {
+        // SAFETY: by the caller.
+        unsafe { read_line::<f64, f64>(left, first, offsets, to) };
+    }
+}
+
+/// # Safety
+/// As [`ThinNumber::read_line`]; the elements are `E`s.
+unsafe fn read_line<E: Source<T>, T>(left: *const u8, first: isize, offsets: &[i64], to: *mut T) {
+    for (k, &offset) in offsets.iter().enumerate() {
+        // SAFETY: by the caller.
+        unsafe { to.add(k).write(left.cast::<E>().offset(first + offset as isize).read().read()) };
+    }
+}
+
+/// A vector of converted elements.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+unsafe fn load<S: Simd, E: Source<S::T>>(at: *const E) -> S::V {
+    let mut line = [S::T::default(); 16];
+    // SAFETY: by the caller; a vector has at most 16 lanes.
+    unsafe {
+        for (lane, value) in line[..S::LANES].iter_mut().enumerate() {
+            *value = at.add(lane).read().read();
+        }
+        S::load(line.as_ptr())
+    }
+}
+
+/// A vector of the first `count` elements, then zeros.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+unsafe fn load_part<S: Simd, E: Source<S::T>>(at: *const E, count: usize) -> S::V {
+    let mut line = [S::T::default(); 16];
+    // SAFETY: by the caller.
+    unsafe {
+        for (lane, value) in line[..count.min(S::LANES)].iter_mut().enumerate() {
+            *value = at.add(lane).read().read();
+        }
+        S::load(line.as_ptr())
+    }
+}
+
+/// A vector of the first `count` numbers, then zeros.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+unsafe fn load_numbers<S: Simd>(at: *const S::T, count: usize) -> S::V {
+    let mut line = [S::T::default(); 16];
+    // SAFETY: by the caller.
+    unsafe {
+        line[..count].copy_from_slice(std::slice::from_raw_parts(at, count));
+        S::load(line.as_ptr())
+    }
+}
+
+/// # Safety
+/// The machine has the instructions; what the job names is there.
+#[inline(always)]
+unsafe fn strip<S: Simd, E: Source<S::T>, const ROWS: usize>(job: &Strip<'_, S::T>) {
+    let mut k = 0;
+    // SAFETY: by the caller.
+    unsafe {
+        while k + 4 <= job.offsets.len() {
+            strip_part::<S, E, ROWS, 4>(job, k);
+            k += 4;
+        }
+        while k < job.offsets.len() {
+            strip_part::<S, E, ROWS, 1>(job, k);
+            k += 1;
+        }
+    }
+}
+
+/// Adds `DEPTH` depths from `k` on to the strip.
+///
+/// # Safety
+/// As [`strip`]; the strip has room for whole vectors.
+#[inline(always)]
+unsafe fn strip_part<S: Simd, E: Source<S::T>, const ROWS: usize, const DEPTH: usize>(
+    job: &Strip<'_, S::T>,
+    k: usize,
+) {
+    // SAFETY: by the caller.
+    unsafe {
+        let right: *const E = job.right.cast();
+        let lines: [*const E; DEPTH] =
+            std::array::from_fn(|i| right.offset(job.offsets[k + i] as isize));
+        let mut factors = [[S::splat(S::T::default()); DEPTH]; ROWS];
+        for row in 0..ROWS {
+            for i in 0..DEPTH {
+                factors[row][i] =
+                    S::splat(*job.left.offset(row as isize * job.left_step).add(k + i));
+            }
+        }
+        let whole = job.columns / S::LANES * S::LANES;
+        let mut at = 0;
+        while at < whole {
+            let mut vectors = [S::splat(S::T::default()); DEPTH];
+            for i in 0..DEPTH {
+                vectors[i] = load::<S, E>(lines[i].add(at));
+            }
+            for row in 0..ROWS {
+                let place = job.sums.add(row * STRIP + at);
+                let mut sum = S::load(place);
+                for i in 0..DEPTH {
+                    sum = S::multiply_add(factors[row][i], vectors[i], sum);
+                }
+                S::store(place, sum);
+            }
+            at += S::LANES;
+        }
+        if whole < job.columns {
+            let count = job.columns - whole;
+            for i in 0..DEPTH {
+                let vector = load_part::<S, E>(lines[i].add(whole), count);
+                for row in 0..ROWS {
+                    let place = job.sums.add(row * STRIP + whole);
+                    S::store(place, S::multiply_add(factors[row][i], vector, S::load(place)));
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The machine has the instructions; what the job names is there.
+#[inline(always)]
+unsafe fn dots<
+    S: Simd,
+    E: Source<S::T>,
+    const ROWS: usize,
+    const COLUMNS: usize,
+    const UNROLL: usize,
+>(
+    job: &Dots<S::T>,
+) {
+    let step = S::LANES * UNROLL;
+    let whole = job.depth / step * step;
+    // SAFETY: by the caller.
+    unsafe {
+        let mut sums = [[[S::splat(S::T::default()); UNROLL]; COLUMNS]; ROWS];
+        let mut k = 0;
+        while k < whole {
+            for unrolled in 0..UNROLL {
+                let at = k + unrolled * S::LANES;
+                let left: [S::V; ROWS] = std::array::from_fn(|row| {
+                    S::load(job.left.offset(row as isize * job.left_step).add(at))
+                });
+                for column in 0..COLUMNS {
+                    let vector = load::<S, E>(job.right[column].cast::<E>().add(at));
+                    for row in 0..ROWS {
+                        let sum = &mut sums[row][column][unrolled];
+                        *sum = S::multiply_add(left[row], vector, *sum);
+                    }
+                }
+            }
+            k += step;
+        }
+        let mut spilled = sums;
+        while k < job.depth {
+            let count = (job.depth - k).min(S::LANES);
+            for column in 0..COLUMNS {
+                let vector = load_part::<S, E>(job.right[column].cast::<E>().add(k), count);
+                for row in 0..ROWS {
+                    let left = load_numbers::<S>(
+                        job.left.offset(row as isize * job.left_step).add(k),
+                        count,
+                    );
+                    let sum = &mut spilled[row][column][0];
+                    *sum = S::multiply_add(left, vector, *sum);
+                }
+            }
+            k += count;
+        }
+        for row in 0..ROWS {
+            for column in 0..COLUMNS {
+                let mut sum = spilled[row][column][0];
+                for &more in &spilled[row][column][1..] {
+                    sum = S::add(sum, more);
+                }
+                let mut lanes = [S::T::default(); 16];
+                S::store(lanes.as_mut_ptr(), sum);
+                let mut width = S::LANES / 2;
+                while width > 0 {
+                    for lane in 0..width {
+                        lanes[lane] = lanes[lane].plus(lanes[lane + width]);
+                    }
+                    width /= 2;
+                }
+                *job.sums.add(row * GROUP + column) = lanes[0];
+            }
+        }
+    }
+}
