@@ -285,6 +285,9 @@ impl From<Elementwise> for Op {
 
 // The structured ops, in alphabetical order.
 ops! {
+    batch_norm_grad::BatchNormGrad,
+    batch_norm_inference::BatchNormInference,
+    batch_norm_training::BatchNormTraining,
     bitcast_convert::BitcastConvert,
     broadcast::Broadcast,
     broadcast_in_dim::BroadcastInDim,
