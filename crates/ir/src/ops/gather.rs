@@ -101,7 +101,16 @@ impl StructuredOp for Gather {
             }
         }
         let shape = self.windows.combine(&self.windows.batch_shape(indices), &inside);
-        TensorType::checked("gather", shape, operand.dtype).map(|ty| vec![ty])
+        let result = TensorType::checked("gather", shape, operand.dtype)?;
+        // A window without elements may start behind the last element.
+        if !result.is_empty() && self.slice_sizes.contains(&0) {
+            return Err(format!(
+                "gather: slice_sizes {:?} name a collapsed or batching axis of {operand} without \
+                 elements",
+                self.slice_sizes
+            ));
+        }
+        Ok(vec![result])
     }
 
     fn evaluate(
@@ -225,6 +234,7 @@ mod tests {
             "name 1 axes, the operand tensor<6x4xf32> has 2");
         check("offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0, 1], \
                index_vector_dim = 1", "1, 4", "5x4xf32", "a start index has 1 components");
+        check(fields, "0, 4", "5x4xf32", "name a collapsed or batching axis");
         check("offset_dims = [7], collapsed_slice_dims = [0], start_index_map = [0], \
                index_vector_dim = 1", "1, 4", "5x4xf32", "axis 7 is out of range");
     }

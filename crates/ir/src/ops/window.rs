@@ -190,5 +190,14 @@ pub fn windows(op: &str, axes: &[WindowAxis], shape: &[u64]) -> Result<Vec<u64>,
     let count = |(axis, (window, &elements)): (usize, (&WindowAxis, &u64))| {
         window.windows(elements).map_err(|message| format!("{op}: axis {axis}: {message}"))
     };
+    let elements = axes.iter().fold(1, |product: u64, axis| product.saturating_mul(axis.extent));
+    if elements > LARGEST {
+        return Err(format!(
+            "{op}: the window has {elements} elements, at most {LARGEST} are taken"
+        ));
+    }
     axes.iter().zip(shape).enumerate().map(count).collect()
 }
+
+/// Elements of a window, at most: enough for any tensor in memory.
+const LARGEST: u64 = 1 << 40;
