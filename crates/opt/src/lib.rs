@@ -74,6 +74,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("cse again", &mut function, passes::cse::run);
     p.pass("sink", &mut function, passes::sink::run);
     p.pass("barriers", &mut function, passes::barriers::run);
+    p.pass("private", &mut function, passes::private::run);
     p.pass("dce again", &mut function, passes::dce::run);
     p.dump("ir", || text::print_function(&function));
     let fused = p.time("fuse", || fuse::run(&function, options.fuse));

@@ -3,7 +3,7 @@
 
 use super::cost::{self, Estimate, STEP};
 use super::maps::{IDENTITY, Site, Sites, operand_site};
-use super::units::{Kind, Units};
+use super::units::{Kind, UnitData, Units};
 use super::{Form, Fused, Group, Unit, constant, is_constant_storage, viewed};
 use crate::FusionMode;
 use crate::passes::region;
@@ -25,6 +25,8 @@ const CODE: f64 = 30.0;
 /// Kernels further apart than so many ops are not merged for a common operand: what they store
 /// would be live too long.
 const NEAR: u32 = 24;
+/// Large intermediate values that one kernel reads at most: all are live at once.
+const MAX_LARGE: usize = 6;
 
 /// Decides for a whole function.
 pub struct Decider<'a> {
@@ -38,6 +40,8 @@ pub struct Decider<'a> {
     needed: SecondaryMap<ValueId, bool>,
     /// The units that need it in memory.
     readers: SecondaryMap<ValueId, Vec<u32>>,
+    /// Whether a block returns it.
+    returned: SecondaryMap<ValueId, bool>,
     fused: Fused,
 }
 
@@ -57,6 +61,7 @@ pub fn run(f: &Function, mode: FusionMode) -> Fused {
         sites: SecondaryMap::new(),
         needed: SecondaryMap::new(),
         readers: SecondaryMap::new(),
+        returned: SecondaryMap::new(),
         fused: Fused::default(),
     };
     decider.block(f.body);
@@ -75,6 +80,7 @@ impl Decider<'_> {
         }
         for &value in &data.yields {
             self.needed[value] = true;
+            self.returned[value] = true;
         }
         let mut at = At { block, units: Units::default(), position: data.ops.len() as u32 };
         for &op in data.ops.iter().rev() {
@@ -197,7 +203,7 @@ impl Decider<'_> {
     }
 
     /// A kernel reads the value. Values of outer blocks are memory or symbolic, whoever reads.
-    fn read(&mut self, value: ValueId, site: Site, at: &At) {
+    fn read(&mut self, value: ValueId, site: Site, at: &mut At) {
         let home = match self.f.values[value].def {
             ValueDef::Argument(block, _) => block,
             ValueDef::Result(op, _) => match self.home[op].expand() {
@@ -205,12 +211,17 @@ impl Decider<'_> {
                 None => return,
             },
         };
-        if home == at.block && !self.estimates[value].symbolic {
-            self.sites[value].add(site);
+        if !self.estimates[value].symbolic {
+            let unit = at.units.get_mut(site.unit);
+            unit.reads.insert(value);
+            unit.iterations = unit.iterations.max(site.iterations());
+            if home == at.block {
+                self.sites[value].add(site);
+            }
         }
     }
 
-    fn read_captures(&mut self, op: OpId, unit: u32, at: &At) {
+    fn read_captures(&mut self, op: OpId, unit: u32, at: &mut At) {
         if self.f.ops[op].regions.is_empty() {
             return;
         }
@@ -317,6 +328,9 @@ impl Decider<'_> {
             if matches!(unit.kind, Kind::Op(_)) && (is_loop || estimate.work > 400.0) {
                 return false;
             }
+            if self.crowds(op, unit) {
+                return false;
+            }
             evaluations += if is_loop { site.iterations() } else { site.evaluations() };
         }
         let most = match f.ops[op].op {
@@ -338,6 +352,29 @@ impl Decider<'_> {
         let inlined = evaluations * estimate.work + code;
         let stored = length * (estimate.work + traffic) + evaluations * traffic + STEP;
         inlined <= stored
+    }
+
+    /// Whether computing the op in a unit would make it read too many large intermediate values at
+    /// once, or a large one where only a small one would be live.
+    fn crowds(&self, op: OpId, unit: &UnitData) -> bool {
+        let f = self.f;
+        let data = &f.ops[op];
+        let result = f.ty(data.results[0]).bytes();
+        let made = |v: &ValueId| f.defining_op(*v).is_some() && self.estimates[*v].memory;
+        let large = |v: &ValueId, than: u64| f.ty(*v).bytes() > 4096.max(than) && made(v);
+        let added: Vec<ValueId> = data
+            .operands
+            .iter()
+            .copied()
+            .filter(|v| !unit.reads.contains(v) && large(v, 0))
+            .collect();
+        if added.is_empty() {
+            return false;
+        }
+        let shrinks = added.iter().any(|v| f.ty(*v).bytes() >= 8 * result);
+        let most = if shrinks { 1 } else { MAX_LARGE };
+        let known = unit.reads.iter().filter(|v| large(v, result / 2)).count();
+        known + added.len() > most
     }
 
     /// Merges the kernels that read the value, where they run over one space and save a pass.
@@ -368,11 +405,26 @@ impl Decider<'_> {
         }
         let (x, y) = (at.units.get(a), at.units.get(b));
         let fits = x.roots.len() + y.roots.len() <= MAX_ROOTS && x.size + y.size <= MAX_SIZE;
-        if !fits || self.mode == FusionMode::Off || !at.units.independent(a, b) {
+        if !fits || self.mode == FusionMode::Off || self.keeps_alive(a, b, at) {
+            return false;
+        }
+        if !at.units.independent(a, b) {
             return false;
         }
         at.units.merge(a, b);
         true
+    }
+
+    /// Whether two kernels, run as one, would need large values at once that one of them alone
+    /// does not need: values that are no arguments and that only one of them reads.
+    fn keeps_alive(&self, a: u32, b: u32, at: &At) -> bool {
+        let (x, y) = (&at.units.get(a).reads, &at.units.get(b).reads);
+        let bytes = |value: &ValueId| self.f.ty(*value).bytes();
+        let shared = x.intersection(y).map(bytes).max().unwrap_or(0);
+        x.symmetric_difference(y).any(|value| {
+            let made = self.f.defining_op(*value).is_some() && self.estimates[*value].memory;
+            made && bytes(value) > 4096 && 4 * bytes(value) >= shared
+        })
     }
 
     /// A kernel that can store the value on its way: it reads it at its own index only, and no
@@ -424,7 +476,10 @@ impl Decider<'_> {
                 let small = 8 * a.iter().product::<u64>() <= f.ty(value).len();
                 let near = x.position.abs_diff(y.position) <= NEAR;
                 let whole = site.evaluations() >= f.ty(value).len() as f64 / 2.0;
-                if a == b && (small || near) && whole {
+                // What a block returns has its place already.
+                let placed = |roots: &[ValueId]| roots.iter().all(|&v| self.returned[v]);
+                let kept = (small && near) || (placed(&x.roots) && placed(&y.roots));
+                if a == b && kept && whole {
                     self.try_merge(site.unit, other.unit, at);
                 }
             }
@@ -436,8 +491,9 @@ impl Decider<'_> {
     fn merge_scalars(&mut self, at: &mut At) {
         let mut last: Vec<u32> = Vec::new();
         for unit in at.units.ordered() {
-            match &at.units.get(unit).kind {
-                Kind::Kernel(shape) if shape.is_empty() => {}
+            let data = at.units.get(unit);
+            match &data.kind {
+                Kind::Kernel(shape) if shape.is_empty() && data.iterations <= 64.0 => {}
                 _ => continue,
             }
             let recent: Vec<u32> = last.iter().rev().take(3).copied().collect();

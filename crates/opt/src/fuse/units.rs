@@ -5,6 +5,7 @@
 //! larger height to a smaller one, which bounds the search for a way between two units.
 
 use jaxrs_ir::{OpId, ValueId};
+use rustc_hash::FxHashSet;
 
 /// More units than this and a search gives up.
 const MAX_SEARCH: usize = 400;
@@ -29,6 +30,10 @@ pub struct UnitData {
     pub position: u32,
     /// Instructions so far, roughly.
     pub size: u32,
+    /// The values it reads, whether from memory or not.
+    pub reads: FxHashSet<ValueId>,
+    /// The most iterations of any of its loop nests.
+    pub iterations: f64,
     height: u32,
     readers: Vec<u32>,
     read: Vec<u32>,
@@ -45,7 +50,18 @@ impl Units {
     /// A new unit without readers.
     pub fn push(&mut self, kind: Kind, position: u32) -> u32 {
         let (roots, readers, read) = (Vec::new(), Vec::new(), Vec::new());
-        let unit = UnitData { kind, roots, position, size: 0, height: 0, readers, read };
+        let (reads, iterations) = (FxHashSet::default(), 1.0);
+        let unit = UnitData {
+            kind,
+            roots,
+            position,
+            size: 0,
+            reads,
+            iterations,
+            height: 0,
+            readers,
+            read,
+        };
         self.units.push(unit);
         self.merged.push(self.merged.len() as u32);
         self.merged.len() as u32 - 1
@@ -104,7 +120,7 @@ impl Units {
         let least = self.units[to as usize].height;
         let mut stack: Vec<u32> = from.iter().map(|&u| self.find(u)).collect();
         stack.retain(|&u| u != to);
-        let mut seen = rustc_hash::FxHashSet::default();
+        let mut seen = FxHashSet::default();
         while let Some(unit) = stack.pop() {
             if unit == to {
                 return true;
@@ -146,6 +162,8 @@ impl Units {
         data.read.extend(other.read);
         data.position = data.position.max(other.position);
         data.size += other.size;
+        data.reads.extend(other.reads);
+        data.iterations = data.iterations.max(other.iterations);
         data.height = mine.min(theirs);
         // Those before either unit are now before both.
         let height = mine.max(theirs);

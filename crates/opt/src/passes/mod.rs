@@ -9,6 +9,7 @@ pub mod dce;
 pub mod fold;
 pub mod inline;
 pub mod loops;
+pub mod private;
 pub mod region;
 pub mod rewrite;
 pub mod sink;
