@@ -22,7 +22,8 @@ pub(crate) struct Copies {
     tails: FxHashMap<(StepId, u32), Vec<TailCopy>>,
     /// The steps of `tails`, ordered afresh whenever one is added.
     tail_steps: FxHashSet<StepId>,
-    next_step: u32,
+    /// The next free step id.
+    pub(crate) next_step: u32,
 }
 
 impl Copies {

@@ -30,8 +30,8 @@ pub(crate) fn donate(context: &Context<'_>, classes: &mut Classes, strict: bool)
         let mut seen = FxHashSet::default();
         matching.augment(result, &mut seen);
     }
-    let taken = std::mem::take(&mut matching.donor_of);
-    let late = matching.late(&taken);
+    let mut taken = std::mem::take(&mut matching.donor_of);
+    let late = matching.late(&mut taken);
     let mut pairs: Vec<(u32, u32)> = taken.into_iter().collect();
     pairs.sort_unstable();
     for (result, argument) in pairs {
@@ -45,7 +45,6 @@ pub(crate) fn donate(context: &Context<'_>, classes: &mut Classes, strict: bool)
 struct Matching<'a> {
     context: &'a Context<'a>,
     classes: &'a Classes,
-    strict: bool,
     /// Results without a donor in their class.
     open: Vec<u32>,
     /// For each open result, its possible donors, best first.
@@ -105,7 +104,6 @@ impl<'a> Matching<'a> {
         Matching {
             context,
             classes,
-            strict,
             open,
             candidates,
             donor_of: FxHashMap::default(),
@@ -163,27 +161,28 @@ impl<'a> Matching<'a> {
         false
     }
 
-    /// Pairs of equal size (in strict mode: the named ones) that a copy makes possible.
-    fn late(&mut self, taken: &FxHashMap<u32, u32>) -> Vec<Late> {
-        let mut used: FxHashSet<u32> = taken.values().copied().collect();
+    /// Pairs that the source names and that only a copy makes possible, unless a result at least as
+    /// large has the argument. A smaller one gives it up.
+    fn late(&mut self, taken: &mut FxHashMap<u32, u32>) -> Vec<Late> {
         let mut late = Vec::new();
         for result in self.open.clone() {
             if taken.contains_key(&result) {
                 continue;
             }
-            let bytes = self.result_bytes(result);
-            for donor in self.candidates[&result].clone() {
+            let named = self.candidates[&result].iter().copied().find(|&donor| {
                 let parameter = self.context.program.parameters[donor as usize];
-                let named = parameter.donation == Donation::Donated { preferred: Some(result) };
-                let equal = self.context.bytes(parameter.value) == bytes && !self.strict;
-                if used.contains(&donor) || !(named || equal) {
-                    continue;
+                parameter.donation == Donation::Donated { preferred: Some(result) }
+            });
+            let Some(donor) = named else { continue };
+            let holder = taken.iter().find(|t| *t.1 == donor).map(|t| *t.0);
+            if holder.is_some_and(|h| self.result_bytes(h) >= self.result_bytes(result)) {
+                continue;
+            }
+            if let Err(Conflict::Live(_)) = self.possible(result, donor) {
+                if let Some(holder) = holder {
+                    taken.remove(&holder);
                 }
-                if let Err(Conflict::Live(_)) = self.possible(result, donor) {
-                    used.insert(donor);
-                    late.push(Late { result, argument: donor });
-                    break;
-                }
+                late.push(Late { result, argument: donor });
             }
         }
         late

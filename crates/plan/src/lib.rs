@@ -2,7 +2,7 @@
 //!
 //! [`plan`](fn@plan) is the pipeline: schedule, alias, donate, share, place, validate. Modules:
 //! * `walk`: owners of bytes, and the one time line of steps; `liveness`: when bytes are in use.
-//! * `schedule`: the order of the steps; readers stand before the in-place writer.
+//! * `split`: cheap values are made again rather than copied; `schedule`: the order of the steps; readers stand before the in-place writer.
 //! * `classes`, `alias`, `copies`, `donate`, `share`: values that share memory, and the copies
 //!   without which they cannot.
 //! * `regions` and [`pack`]: the arena, and results and dead arguments as room for others.
@@ -20,12 +20,14 @@ mod regions;
 pub mod report;
 mod schedule;
 mod share;
+mod split;
 pub mod validate;
 mod walk;
 
 use crate::classes::{Classes, Context};
 use crate::copies::Copies;
 use crate::liveness::Liveness;
+use crate::pack::Effort;
 use crate::walk::{Roots, TimeLine};
 use cranelift_entity::SecondaryMap;
 use jaxrs_kernel::program::{Bytes, ConstantId, Donation, Program, Step, StepId, Storage, ValueId};
@@ -172,74 +174,115 @@ pub enum PlanError {
 const MAX_ROUNDS: usize = 32;
 
 /// Steps of a program, times orders, that are planned in full to find the best order.
-const MAX_PLANNED: usize = 6_000;
+const MAX_PLANNED: usize = 800;
 
 /// Plans a program's memory.
 pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanError> {
     let mut copies = Copies::new(&program);
     copies.results(&mut program);
+    split::split(&mut program, &mut copies.next_step);
     let candidates = schedule::schedule(&mut program);
-    let cost = |p: &Planned| (p.arena, p.notes.copies.iter().map(|c| c.bytes.0).sum::<u64>());
     let count = (MAX_PLANNED / (program.body.len() + 1)).clamp(1, candidates.len().max(1));
-    let mut best: Option<Planned> = None;
+    let mut best: Option<(Ordered, (u64, u64))> = None;
     for candidate in candidates.into_iter().take(count) {
-        let mut program = program.clone();
-        schedule::apply(&mut program, &candidate.order);
-        let planned = plan_in_order(program, copies.clone(), options, candidate.name)?;
-        if best.as_ref().is_none_or(|b| cost(&planned) < cost(b)) {
-            best = Some(planned);
+        let mut ordered = Ordered::new(&program, &copies, &candidate);
+        let cost = if count == 1 { (0, 0) } else { ordered.cost(options)? };
+        if best.as_ref().is_none_or(|(_, least)| cost < *least) {
+            best = Some((ordered, cost));
         }
-        if best.as_ref().is_some_and(|b| cost(b) == (Bytes(0), 0)) {
+        if cost == (0, 0) {
             break;
         }
     }
-    let planned = best.expect("there is always an order");
+    let (ordered, _) = best.expect("there is always an order");
+    let planned = ordered.finish(options)?;
     if options.validate {
         validate::validate(&planned)?;
     }
     Ok(planned)
 }
 
-/// Plans a program whose steps stay in their order.
-fn plan_in_order(
-    mut program: Program,
-    mut copies: Copies,
-    options: &Options,
+/// A program in one order.
+struct Ordered {
+    program: Program,
+    copies: Copies,
     order: &'static str,
-) -> Result<Planned, PlanError> {
-    for _ in 0..MAX_ROUNDS {
-        let roots = Roots::new(&program);
-        let line = TimeLine::new(&program);
-        let live = Liveness::new(&program, &roots, &line);
-        let context = Context::new(&program, &roots, &line, options.threads);
-        let mut classes = Classes::new(&context, &live);
-        let needs = alias::must_alias(&context, &mut classes);
-        if !needs.is_empty() {
-            let reasons = copies::reasons(&context, &classes, &needs);
-            let of = |v: ValueId| classes.find(roots.root(v).value);
-            copies.insert(&mut program, &needs, reasons, &of)?;
-            continue;
-        }
-        let late = donate::donate(&context, &mut classes, options.strict_aliases);
-        if let Some(moves) = late_copies(&context, &classes, &late) {
-            for (result, at, reason) in moves {
-                copies.result_at(&mut program, result, at, reason);
-            }
-            continue;
-        }
-        share::in_place(&context, &mut classes);
-        return Ok(finish(&context, &classes, &live, &copies, options, order));
-    }
-    Err(PlanError::Internal("the copies do not come to an end".into()))
 }
 
-/// Where in the body each late result is copied: result, step, reason. None if there are none.
-/// One a round, since each moves the others.
-fn late_copies(
+impl Ordered {
+    fn new(program: &Program, copies: &Copies, candidate: &schedule::Candidate) -> Ordered {
+        let mut program = program.clone();
+        schedule::apply(&mut program, &candidate.order);
+        Ordered { program, copies: copies.clone(), order: candidate.name }
+    }
+
+    /// Puts in copies until all that must share memory can, then calls `then` with the classes.
+    fn settle<R>(
+        &mut self,
+        options: &Options,
+        then: impl FnOnce(&Context<'_>, &Classes, &Liveness, &Copies) -> R,
+    ) -> Result<R, PlanError> {
+        for _ in 0..MAX_ROUNDS {
+            let program = &self.program;
+            let roots = Roots::new(program);
+            let line = TimeLine::new(program);
+            let live = Liveness::new(program, &roots, &line);
+            let context = Context::new(program, &roots, &line, options.threads);
+            let mut classes = Classes::new(&context, &live);
+            let needs = alias::must_alias(&context, &mut classes);
+            if !needs.is_empty() {
+                let reasons = copies::reasons(&context, &classes, &needs);
+                let of = |v: ValueId| classes.find(roots.root(v).value);
+                self.copies.insert(&mut self.program, &needs, reasons, &of)?;
+                continue;
+            }
+            let late = donate::donate(&context, &mut classes, options.strict_aliases);
+            if let Some((result, at, reason)) = late_copy(&context, &classes, &late) {
+                self.copies.result_at(&mut self.program, result, at, reason);
+                continue;
+            }
+            share::in_place(&context, &mut classes);
+            return Ok(then(&context, &classes, &live, &self.copies));
+        }
+        Err(PlanError::Internal("the copies do not come to an end".into()))
+    }
+
+    /// Bytes of the arena, roughly packed, and bytes copied.
+    fn cost(&mut self, options: &Options) -> Result<(u64, u64), PlanError> {
+        self.settle(options, |context, classes, _, copies| {
+            let results = result_regions(context, classes);
+            let placement = regions::place(context, classes, &results, rough);
+            let copied = copies.notes(context.program).iter().map(|c| c.bytes.0).sum();
+            (placement.arena, copied)
+        })
+    }
+
+    fn finish(mut self, options: &Options) -> Result<Planned, PlanError> {
+        let order = self.order;
+        self.settle(options, |context, classes, live, copies| {
+            finish(context, classes, live, copies, options, order)
+        })
+    }
+}
+
+/// Effort of packing while orders are compared.
+fn rough(rows: usize) -> Effort {
+    Effort { comparisons: 2 * (rows * rows) as u64 }
+}
+
+/// Effort of packing the order that is kept.
+fn thorough(rows: usize) -> Effort {
+    let squared = (rows * rows) as u64;
+    Effort { comparisons: (8 * squared + 20_000).min(1_000_000).max(squared.min(16_000_000)) }
+}
+
+/// Where in the body the first late result is copied: result, step, reason. One a round, since each
+/// moves the others.
+fn late_copy(
     context: &Context<'_>,
     classes: &Classes,
     late: &[donate::Late],
-) -> Option<Vec<(usize, usize, String)>> {
+) -> Option<(usize, usize, String)> {
     let body = &context.program.body;
     late.iter().find_map(|pair| {
         let parameter = context.program.parameters[pair.argument as usize].value;
@@ -270,8 +313,20 @@ fn late_copies(
         }
         let reason =
             format!("argument {} is still read when result {} is made", pair.argument, pair.result);
-        Some(vec![(pair.result as usize, at, reason)])
+        Some((pair.result as usize, at, reason))
     })
+}
+
+/// Where each result is at the end.
+fn result_regions(context: &Context<'_>, classes: &Classes) -> Vec<Region> {
+    let region = |(i, &value): (usize, &ValueId)| {
+        let class = classes.of(context.roots.root(value).value);
+        match class.argument {
+            Some(a) if context.bytes(value) > 0 => Region::Argument(a),
+            Some(_) | None => Region::Output(i as u32),
+        }
+    };
+    context.program.results.iter().enumerate().map(region).collect()
 }
 
 fn finish(
@@ -283,17 +338,8 @@ fn finish(
     order: &'static str,
 ) -> Planned {
     let program = context.program;
-    let class = |value: ValueId| classes.of(context.roots.root(value).value);
-    let results: Vec<Region> = program
-        .results
-        .iter()
-        .enumerate()
-        .map(|(i, &value)| match class(value).argument {
-            Some(a) if context.bytes(value) > 0 => Region::Argument(a),
-            Some(_) | None => Region::Output(i as u32),
-        })
-        .collect();
-    let placement = regions::place(context, classes, &results);
+    let results = result_regions(context, classes);
+    let placement = regions::place(context, classes, &results, thorough);
     let mut places: SecondaryMap<ValueId, Option<Place>> = SecondaryMap::new();
     let mut notes = Notes {
         copies: copies.notes(program),

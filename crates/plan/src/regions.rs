@@ -45,14 +45,20 @@ struct Window {
     taken: Vec<(Ranges, u64, u64)>,
 }
 
-/// Places the classes; `results` says where each result is at the end.
-pub(crate) fn place(context: &Context<'_>, classes: &Classes, results: &[Region]) -> Placement {
+/// Places the classes; `results` says where each result is at the end, `effort` what packing a
+/// number of rows may cost.
+pub(crate) fn place(
+    context: &Context<'_>,
+    classes: &Classes,
+    results: &[Region],
+    effort: impl Fn(usize) -> Effort,
+) -> Placement {
     let mut placement = Placement::default();
     let mut tenants = tenants(context, classes, &mut placement);
     let mut windows = windows(context, classes, results);
     host(context, &mut tenants, &mut windows, &mut placement);
     let problem = Problem { rows: tenants.iter().map(row).collect() };
-    let solution = problem.solve(Effort::default());
+    let solution = problem.solve(effort(problem.rows.len()));
     placement.arena = solution.height.next_multiple_of(64);
     placement.lower_bound = solution.lower_bound;
     placement.solver = if solution.height == 0 { "empty" } else { solution.solver };
@@ -159,6 +165,7 @@ fn host(
     }
     windows.sort_by_key(|w| w.bytes);
     let points = context.line.horizon() as usize + 1;
+    host_in_turn(tenants, windows, points, placement);
     let mut rounds = 40_000_000 / (points + tenants.len()) + 16;
     loop {
         let Some(peak) = peak(tenants, points) else { return };
@@ -184,18 +191,121 @@ fn host(
     }
 }
 
-/// The point with the largest load, if there is any.
-fn peak(tenants: &[Tenant], points: usize) -> Option<Point> {
-    let mut change = vec![0i64; points + 1];
-    for tenant in tenants {
-        for &(start, end) in &tenant.ranges {
-            change[start as usize] += tenant.size as i64;
-            change[end as usize] -= tenant.size as i64;
+/// Steps of the search for what a window hosts in turn.
+const TURN_BUDGET: usize = 20_000_000;
+
+/// For each window, the largest first: the tenants that use it one after another such that the
+/// peak of what stays is least, then what lies above half of the peak.
+fn host_in_turn(
+    tenants: &mut Vec<Tenant>,
+    windows: &mut [Window],
+    points: usize,
+    placement: &mut Placement,
+) {
+    let mut budget = TURN_BUDGET;
+    for window in windows.iter_mut().rev() {
+        let load = load(tenants, points);
+        let most = load.iter().copied().max().unwrap_or(0);
+        let Some(at) = load.iter().position(|&l| l == most && l > 0) else { return };
+        let fits = |t: &Tenant| {
+            matches!(t.who, Who::Class(_))
+                && t.bytes <= window.bytes
+                && window.taken.iter().all(|taken| !meet(&taken.0, &hull(t)))
+        };
+        let fitting: Vec<usize> = (0..tenants.len()).filter(|&i| fits(&tenants[i])).collect();
+        let live = |t: &Tenant| t.ranges.iter().any(|r| r.0 as usize <= at && at < r.1 as usize);
+        if !fitting.iter().any(|&i| live(&tenants[i])) {
+            continue;
+        }
+        let work: usize = fitting
+            .iter()
+            .map(|&i| (hull(&tenants[i])[0].1 - hull(&tenants[i])[0].0) as usize)
+            .sum::<usize>()
+            + points;
+        let Some(left) = budget.checked_sub(work) else { return };
+        budget = left;
+        let mut hosted = best_turns(tenants, &fitting, &load);
+        hosted.sort_unstable();
+        for i in hosted.into_iter().rev() {
+            let tenant = tenants.swap_remove(i);
+            let Who::Class(class) = tenant.who else { unreachable!("scratch stays in the arena") };
+            let place = Place { region: window.region, offset: Bytes(0) };
+            placement.places.insert(class, place);
+            window.taken.push((tenant.ranges, 0, tenant.size));
         }
     }
-    let (mut load, mut most, mut at) = (0, 0, None);
-    for (point, by) in change.into_iter().enumerate() {
-        load += by;
+}
+
+/// From a tenant's first point to its last.
+fn hull(tenant: &Tenant) -> Ranges {
+    Ranges::from_slice(&[(tenant.ranges[0].0, tenant.ranges[tenant.ranges.len() - 1].1)])
+}
+
+fn load(tenants: &[Tenant], points: usize) -> Vec<i64> {
+    let mut load = vec![0i64; points + 1];
+    for tenant in tenants {
+        for &(start, end) in &tenant.ranges {
+            load[start as usize] += tenant.size as i64;
+            load[end as usize] -= tenant.size as i64;
+        }
+    }
+    let mut sum = 0;
+    for at in &mut load {
+        sum += *at;
+        *at = sum;
+    }
+    load
+}
+
+/// Dynamic programming over time: which tenants, no two at once, leave the least.
+fn best_turns(tenants: &[Tenant], fitting: &[usize], load: &[i64]) -> Vec<usize> {
+    let most = load.iter().copied().max().unwrap_or(0);
+    let over = |l: i64| (l - most / 2).max(0);
+    let mut starting: Vec<Vec<usize>> = vec![Vec::new(); load.len() + 1];
+    for &i in fitting {
+        starting[tenants[i].ranges[0].0 as usize].push(i);
+    }
+    // Up to each point: the peak, what lies above, and the tenant that ends there.
+    let worst = (i64::MAX, i64::MAX);
+    let mut best = vec![(worst, None::<usize>); load.len() + 1];
+    best[0] = ((0, 0), None);
+    for at in 0..load.len() {
+        let (peak, area) = best[at].0;
+        let alone = (peak.max(load[at]), area + over(load[at]));
+        if alone < best[at + 1].0 {
+            best[at + 1] = (alone, None);
+        }
+        for &i in &starting[at] {
+            let end = hull(&tenants[i])[0].1 as usize;
+            let size = tenants[i].size as i64;
+            let (mut high, mut sum) = (peak, area);
+            for &l in &load[at..end] {
+                high = high.max(l - size);
+                sum += over(l - size);
+            }
+            if (high, sum) < best[end].0 {
+                best[end] = ((high, sum), Some(i));
+            }
+        }
+    }
+    let mut chosen = Vec::new();
+    let mut at = load.len();
+    while at > 0 {
+        match best[at].1 {
+            Some(i) => {
+                chosen.push(i);
+                at = tenants[i].ranges[0].0 as usize;
+            }
+            None => at -= 1,
+        }
+    }
+    chosen
+}
+
+/// The point with the largest load, if there is any.
+fn peak(tenants: &[Tenant], points: usize) -> Option<Point> {
+    let (mut most, mut at) = (0, None);
+    for (point, load) in load(tenants, points).into_iter().enumerate() {
         if load > most {
             (most, at) = (load, Some(point as Point));
         }

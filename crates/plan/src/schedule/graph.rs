@@ -245,13 +245,13 @@ impl Graph {
             }
             let dies = |item: u32| left[item as usize] == 0 && !self.items[item as usize].kept;
             let made: u64 = self.makes[step].iter().map(|&i| self.items[i as usize].bytes).sum();
+            // Each result and each operand of a pair counts once; lists are short.
+            let shares = &self.shares[step];
             let mut in_place = 0;
-            let mut used: Vec<u32> = Vec::new();
-            for &(result, operand) in &self.shares[step] {
-                if dies(operand) && !used.contains(&operand) && !used.contains(&(result | 1 << 31))
-                {
-                    used.push(operand);
-                    used.push(result | 1 << 31);
+            for (i, &(result, operand)) in shares.iter().enumerate() {
+                let taken =
+                    shares[..i].iter().any(|&(r, o)| (r == result || o == operand) && dies(o));
+                if dies(operand) && !taken {
                     in_place += self.items[operand as usize].bytes;
                 }
             }
