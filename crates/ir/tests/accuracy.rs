@@ -5,7 +5,8 @@
 //! `tests/accuracy/reference.py` made them. `f32` bodies are compared with the `f64` bodies on random
 //! arguments of all magnitudes. Run with `--nocapture` to see the worst error of each.
 //!
-//! `JAXRS_ACCURACY=DIR` takes longer files from a folder instead.
+//! `JAXRS_ACCURACY=DIR` takes longer files from a folder instead, `JAXRS_ACCURACY_COUNT=N` more
+//! arguments of `f32` bodies, `JAXRS_ACCURACY_ONLY=OPS` some ops only.
 
 use jaxrs_ir::ops::Elementwise;
 use jaxrs_kernel::DType;
@@ -84,6 +85,11 @@ fn rows(op: Elementwise) -> Option<Vec<Row>> {
     Some(bytes.chunks_exact(8 * arity + 12).map(row).collect())
 }
 
+/// Whether `JAXRS_ACCURACY_ONLY` names the op, or nothing.
+fn wanted(bar: &Bar) -> bool {
+    std::env::var("JAXRS_ACCURACY_ONLY").map_or(true, |only| only.contains(bar.op))
+}
+
 fn evaluate(op: Elementwise, dtype: DType, columns: &[Vec<u8>], count: usize) -> Vec<u8> {
     let columns: Vec<Column<'_>> = columns.iter().map(|c| Column::Each(c)).collect();
     run_each(&op.kernel(dtype), &columns, count).pop().expect("one result")
@@ -120,7 +126,7 @@ fn unit_single(value: f64) -> f64 {
 #[test]
 fn double_precision() {
     let mut faults = String::new();
-    for bar in BARS {
+    for bar in BARS.iter().filter(|bar| wanted(bar)) {
         let op = Elementwise::from_name(bar.op).expect("an op");
         let Some(rows) = rows(op) else { continue };
         let columns: Vec<Vec<u8>> = (0..op.row().arity)
@@ -206,7 +212,7 @@ fn single_precision() {
     let count: usize =
         std::env::var("JAXRS_ACCURACY_COUNT").ok().and_then(|c| c.parse().ok()).unwrap_or(6000);
     let mut faults = String::new();
-    for bar in BARS {
+    for bar in BARS.iter().filter(|bar| wanted(bar)) {
         let op = Elementwise::from_name(bar.op).expect("an op");
         let mut bits = Bits(bar.op.len() as u64);
         let mut columns: Vec<Vec<f32>> = vec![Vec::new(); op.row().arity];

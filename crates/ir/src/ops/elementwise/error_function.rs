@@ -39,45 +39,44 @@ const LOG_ERFC_32: &[f64] = &[
     -3.227906212e-04,
     1.123008346e-05,
 ];
-/// `(1 + 2 x) e^(x^2) erfc(x)` in `(x - k) / (x + k)`: `k` = 2 for `x` to 10.2 (2^-26), 4 for `x`
-/// to 27.4 (2^-59.5).
+/// `(1 + 2 x) e^(x^2) erfc(x)` in `(x - k) / (x + k)` for `x` from 0.45: `k` = 2 and `x` to 10.2
+/// (2^-30.3), 4 and to 27.4 (2^-58.6).
 const ERFCX_32: &[f64] = &[
-    1.276978394e+00,
-    -9.276398506e-02,
-    -1.660314611e-01,
-    1.640554257e-01,
-    -5.420388254e-02,
-    -8.060142830e-03,
-    8.630093392e-03,
-    1.313307658e-03,
-    -1.227998559e-03,
-    -3.994467818e-04,
+    1.276978381e+00,
+    -9.276381112e-02,
+    -1.660303681e-01,
+    1.640505376e-01,
+    -5.422062640e-02,
+    -8.023940648e-03,
+    8.727058700e-03,
+    1.214626415e-03,
+    -1.468336386e-03,
+    -3.096768489e-04,
+    2.139114991e-04,
 ];
 const ERFCX_64: &[f64] = &[
     1.2329951186255526,
-    -0.13962111684056253,
-    0.015379652102619655,
-    0.06809705425469542,
-    -0.10103906603629964,
-    0.09373283499825139,
-    -0.0663303658123171,
-    0.03716751553908183,
-    -0.016197734056679947,
-    0.005031969963689829,
-    -0.0007577732964321743,
-    -0.0001992566175090325,
-    0.00015062171445509576,
-    -2.439947510934546e-05,
-    -1.1222170878574118e-05,
-    5.7102794862895765e-06,
-    2.941731867324779e-07,
-    -8.2608877819175e-07,
-    7.404154027932588e-08,
-    1.1042487701574722e-07,
-    -1.7385700181244114e-08,
-    -1.4087618828052864e-08,
-    1.6384642561021836e-09,
-    1.1870070516045117e-09,
+    -0.1396211168405625,
+    0.015379652102618893,
+    0.06809705425469204,
+    -0.1010390660362457,
+    0.09373283499838103,
+    -0.06633036581379238,
+    0.03716751553673684,
+    -0.016197734036135746,
+    0.005031969987963997,
+    -0.0007577734625459312,
+    -0.00019925677633897754,
+    0.00015062254938988677,
+    -2.4398784100946954e-05,
+    -1.1224862050362139e-05,
+    5.708244956453622e-06,
+    2.9974325341081294e-07,
+    -8.22077773057809e-07,
+    6.687984126549849e-08,
+    1.0535742999177358e-07,
+    -1.217669453254003e-08,
+    -1.0385454222650171e-08,
 ];
 
 /// `erf_inv(x) / x` of `w = -log(1 - x^2)`: in `w - 2.5` below 5 and in `sqrt(w) - 3` above.
@@ -175,15 +174,19 @@ const ERF_INV_64: [&[f64]; 3] = [
     ],
 ];
 
-/// `erfc(x)` for `x >= 0`: `e^(-x^2)` times a quotient, with the rounding errors of the square and
-/// of the quotient put back.
+/// `erfc(x)` for `x >= 0.45`: `e^(-x^2)` times a quotient, with the rounding errors of the square
+/// and of the quotient put back.
 fn erfc_positive(m: &mut Math<'_>, x: Reg) -> Reg {
     let (k, limit) = if m.wide() { (4.0, 27.4) } else { (2.0, 10.2) };
     let x = m.min_c(x, limit);
     let (less, more) = (m.add_c(x, -k), m.add_c(x, k));
     let q = m.div(less, more);
     let coefficients = if m.wide() { ERFCX_64 } else { ERFCX_32 };
-    let g = m.poly(q, coefficients);
+    let slope = m.poly(q, &coefficients[1..]);
+    let first = m.c(coefficients[0]);
+    let g = m.fma(slope, q, first);
+    let back = m.sub(first, g);
+    let g_low = m.fma(slope, q, back);
     let denominator = m.fma_cc(x, 2.0, 1.0);
     let quotient = m.div(g, denominator);
     let minus = m.neg(quotient);
@@ -191,6 +194,7 @@ fn erfc_positive(m: &mut Math<'_>, x: Reg) -> Reg {
     let back = m.c_sub(1.0, denominator);
     let denominator_low = m.fma_c(x, 2.0, back);
     let rest = m.fma(minus, denominator_low, rest);
+    let rest = m.add(rest, g_low);
     // The rest relative to g, which is from 1 to 1.28.
     let rest = m.mul_c(rest, 0.85);
     let (square, square_low) = m.two_mul(x, x);

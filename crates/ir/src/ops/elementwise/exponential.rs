@@ -232,27 +232,51 @@ fn expm1_small(m: &mut Math<'_>, y: Reg) -> Reg {
     m.fma(power, value, offset)
 }
 
-/// `1 / (1 + e^-x)`, as `e^x / (1 + e^x)` for negative `x`.
+/// With `t = e^-|x|` and `w = t / (1 + t)`: `1 - w`, for negative `x` `t - t w`. So only the
+/// rounding of `t` itself shows in the result.
 pub(super) fn logistic(m: &mut Math<'_>, x: Reg) -> Reg {
     let size = m.abs(x);
     let minus = m.neg(size);
     let power = exp_of_negative(m, minus);
     let negative = m.lt(x, 0.0);
     let one = m.c(1.0);
-    let numerator = m.select(negative, power, one);
-    let denominator = m.add(power, one);
-    m.div(numerator, denominator)
+    let whole = m.select(negative, power, one);
+    let denominator = m.c_sub(-1.0, power);
+    let minus_w = m.div(power, denominator);
+    m.fma(minus_w, whole, whole)
 }
 
-/// With `u = e^(2|x|) - 1`: `u / (u + 2)`.
+/// `(tanh x - x) / x^3` in `x^2` for `x` to 0.36; to 2^-30.5 and 2^-62.
+const TANH_32: &[f64] = &[-3.333331799e-01, 1.333217546e-01, -5.369494881e-02, 1.929033718e-02];
+const TANH_64: &[f64] = &[
+    -0.33333333333333315,
+    0.1333333333332717,
+    -0.053968253961664,
+    0.02186948819029938,
+    -0.008863225242781467,
+    0.003591942701804632,
+    -0.0014537669978961693,
+    0.0005759908653965443,
+    -0.0001851323273736387,
+];
+
+/// With `u = e^(2|x|) - 1`: `u / (u + 2)`; for small `x`, where three roundings would show, a
+/// polynomial.
 pub(super) fn tanh(m: &mut Math<'_>, x: Reg) -> Reg {
     let size = m.abs(x);
     let limit = if m.wide() { 20.0 } else { 10.0 };
-    let size = m.min_c(size, limit);
-    let twice = m.add(size, size);
+    let bounded = m.min_c(size, limit);
+    let twice = m.add(bounded, bounded);
     let u = expm1_small(m, twice);
     let denominator = m.add_c(u, 2.0);
-    let value = m.div(u, denominator);
+    let far = m.div(u, denominator);
+    let coefficients = if m.wide() { TANH_64 } else { TANH_32 };
+    let square = m.mul(size, size);
+    let cube = m.mul(square, size);
+    let poly = m.poly(square, coefficients);
+    let near = m.fma(poly, cube, size);
+    let is_near = m.lt(size, 0.35);
+    let value = m.select(is_near, near, far);
     m.with_sign(value, x)
 }
 

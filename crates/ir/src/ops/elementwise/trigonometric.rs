@@ -121,12 +121,16 @@ fn reduce(m: &mut Math<'_>, x: Reg, rest: Rest) -> Reduced {
     let sum = m.fma_cc(x, FRAC_2_PI, magic);
     let n = m.add_c(sum, -magic);
     let first = m.fma_c(n, -pieces[0], x);
-    let second = m.fma_c(n, -pieces[1], first);
     let (r, low) = match rest {
-        Rest::Rounded => (m.fma_c(n, -pieces[2], second), m.c(0.0)),
+        Rest::Rounded => {
+            let second = m.fma_c(n, -pieces[1], first);
+            (m.fma_c(n, -pieces[2], second), m.c(0.0))
+        }
         Rest::Exact => {
-            let lost = m.sub(first, second);
-            let low = m.fma_c(n, -pieces[1], lost);
+            let piece = m.c(-pieces[1]);
+            let (product, product_low) = m.two_mul(n, piece);
+            let (second, lost) = m.two_add(first, product);
+            let low = m.add(lost, product_low);
             let low = m.fma_c(n, -pieces[2], low);
             m.quick_two_add(second, low)
         }
