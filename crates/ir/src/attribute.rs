@@ -3,6 +3,9 @@
 use crate::literal::Literal;
 use crate::types::TensorType;
 
+/// `dense<...>` of more elements than this is not read as a list of integers.
+const MAX_INTS: u64 = 1 << 16;
+
 /// An attribute's value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attribute {
@@ -155,7 +158,10 @@ impl Attribute {
                     _ => None,
                 })
                 .collect(),
-            Attribute::Dense(literal) if !literal.ty().dtype.is_float() => {
+            // A splat's type may have any number of elements; no list of integers is that long.
+            Attribute::Dense(literal)
+                if !literal.ty().dtype.is_float() && literal.ty().len() <= MAX_INTS =>
+            {
                 Some((0..literal.ty().len()).map(|i| literal.int(i)).collect())
             }
             _ => None,

@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
             }
             Token::Word(name) | Token::Text(name) => {
                 let place = self.lex.start;
-                self.report(format!("{} is not supported in a module", shorten(name)), place);
+                self.report(super::ops::unsupported(name), place);
                 self.lex.bump();
                 self.skip_operation()
             }

@@ -427,10 +427,17 @@ impl<'a> Parser<'a> {
 }
 
 /// The message for an op that there is none of.
-fn unsupported(name: &str) -> String {
+pub(super) fn unsupported(name: &str) -> String {
     let name = shorten(name);
     match name.split_once('.') {
         Some(("stablehlo" | "chlo", _)) => format!("{name} is not supported"),
+        Some(("vhlo", _)) => format!(
+            "{name} is not supported: VHLO is StableHLO's portable form; print the program as \
+             StableHLO (stablehlo-translate --deserialize)"
+        ),
+        Some(("mhlo", _)) => {
+            format!("{name} is not supported: export the program as StableHLO, not as MHLO")
+        }
         _ => format!("{name} is not supported: programs consist of stablehlo and chlo ops"),
     }
 }

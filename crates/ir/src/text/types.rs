@@ -16,8 +16,9 @@ pub(super) enum Type<'a> {
 
 /// More axes than this are refused.
 const MAX_RANK: usize = 64;
-/// Tensors of more bytes than this are refused, so that sizes can be added without overflow.
-const MAX_BYTES: u64 = 1 << 56;
+/// Tensors of more bytes than an address space has are refused, so that sizes can be added without
+/// overflow.
+const MAX_BYTES: u64 = 1 << 47;
 
 impl<'a> Parser<'a> {
     /// A type.
@@ -194,7 +195,7 @@ fn check_size(ty: &TensorType) -> Result<(), String> {
     let mut bytes = ty.dtype.size();
     for &extent in ty.shape.iter().filter(|&&extent| extent > 0) {
         bytes = bytes.checked_mul(extent).filter(|&b| b <= MAX_BYTES).ok_or_else(|| {
-            format!("it is larger than {MAX_BYTES} bytes, which no machine can hold")
+            format!("it is larger than {MAX_BYTES} bytes, which no machine can address")
         })?;
     }
     Ok(())

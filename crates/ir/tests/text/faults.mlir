@@ -70,3 +70,7 @@ module { module { } } // fault 68:10: modules inside a module
 func.func @odd(%x: tensor<4xf32>) {
   check.expect_eq_const %x, denseé[1]> : tensor<4xf32> // fault 71:29: expected dense<...>
 }
+// -----
+vhlo.func_v1 @main(%a: !vhlo.tensor_v1<4x!vhlo.f32_v1>) { // fault 74:1: VHLO is StableHLO's portable form
+  return %a
+}
