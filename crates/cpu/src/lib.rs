@@ -12,11 +12,13 @@ mod lone;
 mod memory;
 mod poison;
 pub mod pool;
+mod wide;
 mod work;
 
 pub use executable::{Executable, Hook, Moment};
 pub use lone::LoneKernel;
 
+use codegen::Vectors;
 use codegen::entry::{self, EntryInput};
 use codegen::target::{Code, Target, Texts, Workspace, namespace};
 use cranelift_entity::SecondaryMap;
@@ -229,7 +231,10 @@ fn compile_all(
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(&id) = distinct.get(index) else { return Ok(codes) };
             let kernel = &input.program.kernels[id];
-            codes.push((index, codegen::compile_kernel(target, work, texts, kernel)?));
+            codes.push((
+                index,
+                codegen::compile_kernel(target, work, texts, kernel, Vectors::Best)?,
+            ));
         }
     };
     let several =

@@ -1,8 +1,8 @@
 //! One kernel compiled alone, for tests, measurements and looking at its code.
 
 use crate::CompileError;
-use crate::codegen;
 use crate::codegen::target::{Target, Texts, Workspace};
+use crate::codegen::{self, Vectors};
 use crate::helpers::Helper;
 use crate::memory::CodeMemory;
 use crate::pool::KernelFn;
@@ -24,8 +24,21 @@ impl LoneKernel {
     /// # Errors
     /// As [`crate::compile`].
     pub fn new(kernel: &Kernel) -> Result<LoneKernel, CompileError> {
+        LoneKernel::with(kernel, Vectors::Best)
+    }
+
+    /// Compiles a kernel to code for one element at a time.
+    ///
+    /// # Errors
+    /// As [`crate::compile`].
+    pub fn scalar(kernel: &Kernel) -> Result<LoneKernel, CompileError> {
+        LoneKernel::with(kernel, Vectors::None)
+    }
+
+    fn with(kernel: &Kernel, vectors: Vectors) -> Result<LoneKernel, CompileError> {
         let target = Target::host()?;
-        let code = codegen::compile_kernel(&target, &mut Workspace::new(), Texts(true), kernel)?;
+        let code =
+            codegen::compile_kernel(&target, &mut Workspace::new(), Texts(true), kernel, vectors)?;
         let memory = CodeMemory::new(code.bytes, |bytes, _| {
             for &(offset, symbol, addend) in &code.relocations {
                 let target = Helper::ALL[symbol.index as usize].address();

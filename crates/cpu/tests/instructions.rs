@@ -191,23 +191,24 @@ fn check(
         b.store(out, at.clone(), value);
     });
     let kernel = b.finish();
-    let code = LoneKernel::new(&kernel).unwrap();
-    let mut inputs: Vec<Vec<u8>> = operands.iter().map(|(ty, v)| to_bytes(*ty, v)).collect();
-    let mut output = vec![0xaau8; count * dtype(result).size() as usize];
-    {
-        let mut buffers: Vec<&mut [u8]> = inputs.iter_mut().map(Vec::as_mut_slice).collect();
-        buffers.push(&mut output);
-        // Two pieces, so that vector loops start at odd places and have tails.
-        let middle = count as i64 / 3;
-        code.run(&mut buffers, 0, middle);
-        code.run(&mut buffers, middle, count as i64);
-    }
-    for (n, got) in from_bytes(result, &output).into_iter().enumerate() {
-        let typed: Vec<Typed> =
-            operands.iter().map(|(ty, v)| Typed { ty: *ty, bits: v[n] }).collect();
-        let want = expected(&typed);
-        let equal = got == want || (is_nan(result, got) && is_nan(result, want));
-        assert!(equal, "{name}: {typed:x?} gives {got:#x}, should be {want:#x}\n{}", code.clif);
+    for code in [LoneKernel::scalar(&kernel).unwrap(), LoneKernel::new(&kernel).unwrap()] {
+        let mut inputs: Vec<Vec<u8>> = operands.iter().map(|(ty, v)| to_bytes(*ty, v)).collect();
+        let mut output = vec![0xaau8; count * dtype(result).size() as usize];
+        {
+            let mut buffers: Vec<&mut [u8]> = inputs.iter_mut().map(Vec::as_mut_slice).collect();
+            buffers.push(&mut output);
+            // Two pieces, so that vector loops start at odd places and have tails.
+            let middle = count as i64 / 3;
+            code.run(&mut buffers, 0, middle);
+            code.run(&mut buffers, middle, count as i64);
+        }
+        for (n, got) in from_bytes(result, &output).into_iter().enumerate() {
+            let typed: Vec<Typed> =
+                operands.iter().map(|(ty, v)| Typed { ty: *ty, bits: v[n] }).collect();
+            let want = expected(&typed);
+            let equal = got == want || (is_nan(result, got) && is_nan(result, want));
+            assert!(equal, "{name}: {typed:x?} gives {got:#x}, should be {want:#x}\n{}", code.clif);
+        }
     }
 }
 

@@ -13,14 +13,37 @@ use cranelift_codegen::ir::types;
 use jaxrs_kernel::Kernel;
 use target::{Code, Target, Texts, Workspace};
 
+/// What a kernel may be compiled to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Vectors {
+    /// The widest the machine has.
+    #[default]
+    Best,
+    /// None: one element at a time.
+    None,
+}
+
 /// Compiles a kernel to a `fn(ptrs: *const *mut u8, lo: i64, hi: i64)`.
 pub(crate) fn compile_kernel(
     target: &Target,
     work: &mut Workspace,
     texts: Texts,
     kernel: &Kernel,
+    vectors: Vectors,
 ) -> Result<Code, CompileError> {
+    if vectors == Vectors::Best
+        && let Some((bytes, text)) = crate::wide::compile(kernel, texts.0)
+    {
+        let asm = if texts.0 { hex(&bytes) } else { String::new() };
+        return Ok(Code { bytes, alignment: 64, relocations: Vec::new(), clif: text, asm });
+    }
     target.compile(work, &[types::I64; 3], texts, |builder| {
         nest::emit_kernel(builder, target, kernel);
     })
+}
+
+/// Machine code as bytes, for a disassembler.
+fn hex(bytes: &[u8]) -> String {
+    let line = |chunk: &[u8]| chunk.iter().map(|b| format!("{b:02x} ")).collect::<String>() + "\n";
+    bytes.chunks(32).map(line).collect()
 }
