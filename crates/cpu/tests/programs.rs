@@ -33,6 +33,7 @@ impl Plan {
         let planned = Planned {
             program,
             places: SecondaryMap::new(),
+            notes: Default::default(),
             scratch: FxHashMap::default(),
             results: Vec::new(),
             threads,
