@@ -31,6 +31,10 @@ pub(super) fn sums(
     values: &[Reg],
     terms: &mut dyn FnMut(&mut Emitter<'_>, &[Affine]) -> Vec<Reg>,
 ) -> Vec<Reg> {
+    // Without elements no loop may be left around nothing.
+    if shape.contains(&0) {
+        return values.to_vec();
+    }
     if axis == shape.len() {
         let terms = terms(e, index);
         let pairs = values.iter().zip(terms);

@@ -115,7 +115,10 @@ impl Convolution {
         right[self.kernel.batch] = feature.clone();
         let cx = Context { op, index, first, arithmetic: self.arithmetic(op) };
         let zero: Vec<Reg> = cx.arithmetic.zero(e.builder()).iter().map(|z| z.0).collect();
-        let sum = self.nest(e, &cx, [&mut left, &mut right], 0, Guard::Always, &zero);
+        // Without products no loop may be left around nothing.
+        let some = inputs > 0 && self.window.iter().all(|window| window.extent > 0);
+        let sides = [&mut left, &mut right];
+        let sum = if some { self.nest(e, &cx, sides, 0, Guard::Always, &zero) } else { zero };
         cx.arithmetic.finish(e.builder(), &sum)
     }
 

@@ -130,7 +130,10 @@ impl DotGeneral {
         }
         let arithmetic = self.arithmetic(op);
         let zero: Vec<Reg> = arithmetic.zero(e.builder()).iter().map(|z| z.0).collect();
-        let sum = self.nest(e, op, [&mut left, &mut right], 0, &zero);
+        // Without products no loop may be left around nothing.
+        let some = self.lhs_contracting.iter().all(|&axis| lhs.shape[axis] > 0);
+        let sum =
+            if some { self.nest(e, op, [&mut left, &mut right], 0, &zero) } else { zero };
         arithmetic.finish(e.builder(), &sum)
     }
 

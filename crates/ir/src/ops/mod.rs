@@ -8,6 +8,8 @@ pub mod combiner;
 pub mod contraction;
 pub mod elementwise;
 pub mod indexing;
+#[cfg(test)]
+mod random;
 pub mod window;
 
 use crate::attribute::Attributes;

@@ -147,7 +147,11 @@ impl StructuredOp for Reduce {
                 let inits: Vec<Scalar> =
                     (0..operands).map(|n| e.read(op.operand(operands + n), &[])).collect();
                 let combiner = Combiner::new(op.function, op.region(0));
-                let values = self.nest(e, op, &combiner, &mut at, 0, &pack(&inits));
+                let mut values = pack(&inits);
+                // Without elements no loop may be left around nothing.
+                if self.axes.iter().all(|&axis| shape[axis] > 0) {
+                    values = self.nest(e, op, &combiner, &mut at, 0, &values);
+                }
                 let scalars = combiner.finish(builder::Build::builder(e), &values);
                 for (n, &scalar) in scalars.iter().enumerate() {
                     e.remember(op.result(n), index, scalar);
@@ -207,6 +211,7 @@ mod tests {
             ("3x4x5x", "[1]", "3x5x"),
             ("3x1x5x", "[1]", "3x5x"),
             ("3x0x5x", "[1]", "3x5x"),
+            ("3x0x5x", "[0, 1]", "5x"),
             ("0x3x", "[1]", "0x"),
             ("4x", "[]", "4x"),
             ("", "[]", ""),
