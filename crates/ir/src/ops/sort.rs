@@ -41,9 +41,9 @@ pub fn key(function: &Function, block: BlockId) -> Option<SortOrder> {
     let (order, expected) = (row.order(dtype), dtype.class());
     let plain = match expected {
         Class::Signed => order == Order::Signed,
-        Class::Unsigned => order == Order::Unsigned,
+        Class::Unsigned | Class::Bool => order == Order::Unsigned,
         Class::Float => order == Order::Total,
-        Class::Bool | Class::Complex => false,
+        Class::Complex => false,
     };
     if !plain {
         return None;

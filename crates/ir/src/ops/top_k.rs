@@ -41,7 +41,7 @@ impl StructuredOp for TopK {
     fn infer(&self, signature: &Signature) -> Result<Vec<TensorType>, String> {
         signature.expect("top_k", 1, 0)?;
         let operand = &signature.operands[0];
-        if !operand.dtype.is_int() && !operand.dtype.is_float() {
+        if operand.dtype.is_complex() {
             return Err(format!("top_k: element type {} is not taken", operand.dtype));
         }
         let Some(&extent) = operand.shape.last() else {
