@@ -284,7 +284,14 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         }
         let mut row = task.left[0];
         while row < task.left[1] {
-            let len = ((task.left[1] - row) as usize).min(self.kernels.rows);
+            let left = (task.left[1] - row).min(self.kernels.rows as u64);
+            // Panels end where the last axis does, if it is long: then their rows are evenly spaced.
+            let len = match c.rows[0].last() {
+                Some(axis) if c.rows[0].len() > 1 && axis.extent >= 8 => {
+                    left.min(axis.extent - row % axis.extent)
+                }
+                _ => left,
+            } as usize;
             let fits = |&&size: &&usize| size >= len;
             let size = *self.kernels.sizes.iter().find(fits).expect("the last size fits");
             work.rows.set(c, 0, row, len);

@@ -24,6 +24,8 @@ pub(super) struct Rows {
     bounds: [(i64, i64); MOST_CHECKS],
     /// The distance from each row's element to the next, if it is the same for all.
     pub(super) step: Option<i64>,
+    /// The same in the result.
+    out_step: Option<i64>,
 }
 
 /// Where the positions of a block of depth are.
@@ -39,6 +41,9 @@ pub(super) struct Depth {
     run_count: usize,
     taps: [Run; DEPTH],
     tap_count: usize,
+    /// Stretches along the last axis.
+    stretches: [Run; DEPTH],
+    stretch_count: usize,
     /// Whether the right elements are neighbours throughout.
     right_unit: bool,
 }
@@ -61,6 +66,25 @@ impl Odometer {
         }
         Odometer { index }
     }
+
+    /// Moves on by a number of positions that does not pass the end of the last axis.
+    fn advance(
+        &mut self,
+        by: u64,
+        extents: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator,
+    ) {
+        let count = extents.len();
+        let mut by = by;
+        for (axis, extent) in extents.rev().enumerate() {
+            let at = &mut self.index[count - 1 - axis];
+            *at += by;
+            if *at < extent {
+                return;
+            }
+            *at = 0;
+            by = 1;
+        }
+    }
 }
 
 impl Rows {
@@ -72,6 +96,7 @@ impl Rows {
             place: [[0; MOST_COLUMNS]; MOST_CHECKS],
             bounds: [(0, 0); MOST_CHECKS],
             step: None,
+            out_step: None,
         }
     }
 
@@ -80,36 +105,48 @@ impl Rows {
         let axes = &c.rows[side][..];
         let checks = if side == c.checked { &c.checks[..] } else { &[] };
         self.len = len;
-        if let ([axis], []) = (axes, checks) {
-            for i in 0..len {
-                self.operand[i] = (start as i64 + i as i64) * axis.operand;
-                self.out[i] = (start as i64 + i as i64) * axis.out;
-            }
-            self.step = Some(axis.operand);
+        let Some(last) = axes.last() else {
+            (self.operand[0], self.out[0]) = (0, 0);
+            (self.step, self.out_step) = (Some(1), Some(1));
             return;
-        }
+        };
+        self.bounds = [(i64::MAX, i64::MIN); MOST_CHECKS];
         let mut odometer = Odometer::at(start, axes.iter().map(|a| a.extent));
-        let index = &mut odometer.index;
-        for i in 0..len {
-            self.operand[i] = axes.iter().zip(&*index).map(|(a, &at)| a.operand * at as i64).sum();
-            self.out[i] = axes.iter().zip(&*index).map(|(a, &at)| a.out * at as i64).sum();
-            for (check, place) in checks.iter().zip(&mut self.place) {
-                place[i] = check.base + check.row_step * index[check.row] as i64;
+        let mut done = 0;
+        while done < len {
+            let index = &odometer.index[..axes.len()];
+            let run = (last.extent - index[axes.len() - 1]).min((len - done) as u64) as usize;
+            let mut operand: i64 =
+                axes.iter().zip(index).map(|(a, &at)| a.operand * at as i64).sum();
+            let mut out: i64 = axes.iter().zip(index).map(|(a, &at)| a.out * at as i64).sum();
+            for i in done..done + run {
+                (self.operand[i], self.out[i]) = (operand, out);
+                operand += last.operand;
+                out += last.out;
             }
-            advance(index, axes.iter().map(|a| a.extent));
+            for (number, check) in checks.iter().enumerate() {
+                let first = check.base + check.row_step * index[check.row] as i64;
+                let step = if check.row == axes.len() - 1 { check.row_step } else { 0 };
+                let bounds = &mut self.bounds[number];
+                fill(&mut self.place[number][done..done + run], first, step, bounds);
+            }
+            done += run;
+            odometer.advance(run as u64, axes.iter().map(|a| a.extent));
         }
-        for (place, bounds) in self.place[..checks.len()].iter().zip(&mut self.bounds) {
-            *bounds = bounds_of(&place[..len]);
-        }
-        let step = if len > 1 { self.operand[1] - self.operand[0] } else { 1 };
-        let same = self.operand[..len].windows(2).all(|w| w[1] - w[0] == step);
-        self.step = same.then_some(step);
+        self.step = even(&self.operand[..len]);
+        self.out_step = even(&self.out[..len]);
     }
 
     /// Whether the rows are neighbours in the result.
     pub(super) fn contiguous_out(&self) -> bool {
-        self.out[..self.len].windows(2).all(|w| w[1] == w[0] + 1)
+        self.out_step == Some(1)
     }
+}
+
+/// The distance from each value to the next, if it is the same for all; 1 for a single value.
+fn even(values: &[i64]) -> Option<i64> {
+    let step = if values.len() > 1 { values[1] - values[0] } else { 1 };
+    values.windows(2).all(|w| w[1] - w[0] == step).then_some(step)
 }
 
 impl Depth {
@@ -124,6 +161,8 @@ impl Depth {
             run_count: 0,
             taps: [Run::default(); DEPTH],
             tap_count: 0,
+            stretches: [Run::default(); DEPTH],
+            stretch_count: 0,
             right_unit: false,
         }
     }
@@ -131,26 +170,39 @@ impl Depth {
     /// The positions `[start, start + len)`.
     pub(super) fn set(&mut self, c: &Contraction, start: u64, len: usize) {
         self.len = len;
+        self.stretch_count = 0;
         let axes = &c.depth[..];
-        if let ([axis], []) = (axes, &c.checks[..]) {
-            for i in 0..len {
-                let at = start as i64 + i as i64;
-                (self.left[i], self.right[i]) = (at * axis.left, at * axis.right);
+        let Some(last) = axes.last() else {
+            (self.left[0], self.right[0]) = (0, 0);
+            self.runs[0] = Run { start: 0, len: 1, left: 0 };
+            (self.taps[0], self.stretches[0]) = (self.runs[0], self.runs[0]);
+            (self.run_count, self.tap_count, self.stretch_count) = (1, 1, 1);
+            self.right_unit = true;
+            return;
+        };
+        self.bounds = [(i64::MAX, i64::MIN); MOST_CHECKS];
+        let mut odometer = Odometer::at(start, axes.iter().map(|a| a.extent));
+        let mut done = 0;
+        while done < len {
+            let index = &odometer.index[..axes.len()];
+            let run = (last.extent - index[axes.len() - 1]).min((len - done) as u64) as usize;
+            let mut left: i64 = axes.iter().zip(index).map(|(a, &at)| a.left * at as i64).sum();
+            let mut right: i64 = axes.iter().zip(index).map(|(a, &at)| a.right * at as i64).sum();
+            for i in done..done + run {
+                (self.left[i], self.right[i]) = (left, right);
+                left += last.left;
+                right += last.right;
             }
-        } else {
-            let mut odometer = Odometer::at(start, axes.iter().map(|a| a.extent));
-            let index = &mut odometer.index;
-            for i in 0..len {
-                self.left[i] = axes.iter().zip(&*index).map(|(a, &at)| a.left * at as i64).sum();
-                self.right[i] = axes.iter().zip(&*index).map(|(a, &at)| a.right * at as i64).sum();
-                for (check, place) in c.checks.iter().zip(&mut self.place) {
-                    place[i] = check.depth_step * index[check.depth] as i64;
-                }
-                advance(index, axes.iter().map(|a| a.extent));
+            for (number, check) in c.checks.iter().enumerate() {
+                let first = check.depth_step * index[check.depth] as i64;
+                let step = if check.depth == axes.len() - 1 { check.depth_step } else { 0 };
+                let bounds = &mut self.bounds[number];
+                fill(&mut self.place[number][done..done + run], first, step, bounds);
             }
-            for (place, bounds) in self.place[..c.checks.len()].iter().zip(&mut self.bounds) {
-                *bounds = bounds_of(&place[..len]);
-            }
+            self.stretches[self.stretch_count] = Run { start: done, len: run, left: 0 };
+            self.stretch_count += 1;
+            done += run;
+            odometer.advance(run as u64, axes.iter().map(|a| a.extent));
         }
         self.right_unit = self.right[..len].windows(2).all(|w| w[1] == w[0] + 1);
         let checked = if c.checked == 0 { &self.left } else { &self.right };
@@ -218,23 +270,15 @@ impl Depth {
     }
 }
 
-fn advance(
-    index: &mut [u64; 16],
-    extents: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator,
-) {
-    let count = extents.len();
-    for (axis, extent) in extents.rev().enumerate() {
-        let at = &mut index[count - 1 - axis];
-        *at += 1;
-        if *at < extent {
-            return;
-        }
-        *at = 0;
+/// Fills with a line of values and widens the bounds by them.
+fn fill(values: &mut [i64], first: i64, step: i64, bounds: &mut (i64, i64)) {
+    let mut value = first;
+    for slot in values.iter_mut() {
+        *slot = value;
+        value += step;
     }
-}
-
-fn bounds_of(values: &[i64]) -> (i64, i64) {
-    values.iter().fold((i64::MAX, i64::MIN), |(low, high), &v| (low.min(v), high.max(v)))
+    let last = value - step;
+    *bounds = (bounds.0.min(first.min(last)), bounds.1.max(first.max(last)));
 }
 
 /// Stretches of neighbours, cut where `same` says so; returns their count.
@@ -351,20 +395,8 @@ unsafe fn pack<S: Source<T>, T: Number>(job: &Pack<'_>, out: *mut T) {
         }
         let free = checks.is_empty() || depth.all_inside(job.contraction, rows);
         if free && rows.step == Some(1) {
-            let from = base.offset(rows.operand[0] as isize);
-            match rows.len {
-                32 => copy_rows::<S, T, 32>(from, offsets, out, width),
-                16 => copy_rows::<S, T, 16>(from, offsets, out, width),
-                12 => copy_rows::<S, T, 12>(from, offsets, out, width),
-                len => {
-                    for (k, &offset) in offsets.iter().enumerate() {
-                        let (from, to) = (from.offset(offset as isize), out.add(k * width));
-                        for row in 0..len {
-                            *to.add(row) = from.add(row).read().read();
-                        }
-                    }
-                }
-            }
+            let from = base.wrapping_offset(rows.operand[0] as isize);
+            copy_neighbours(from, offsets, out, rows.len, width);
         } else if free {
             let unit = if job.side == 0 { depth.run_count == 1 } else { depth.right_unit };
             transpose(base, rows, offsets, unit, out, width);
@@ -390,7 +422,8 @@ unsafe fn copy_rows<S: Source<T>, T: Number, const N: usize>(
     for (k, &offset) in offsets.iter().enumerate() {
         // SAFETY: by the caller.
         unsafe {
-            let from: [S; N] = from.offset(offset as isize).cast::<[S; N]>().read_unaligned();
+            let from: [S; N] =
+                from.wrapping_offset(offset as isize).cast::<[S; N]>().read_unaligned();
             out.add(k * width).cast::<[T; N]>().write_unaligned(from.map(S::read));
         }
     }
@@ -413,17 +446,17 @@ unsafe fn transpose<S: Source<T>, T: Number>(
         for row in 0..rows.len {
             // SAFETY: by the caller.
             unsafe {
-                let from = base.offset(rows.operand[row] as isize);
+                let from = base.wrapping_offset(rows.operand[row] as isize);
                 let mut to = out.add(block * 16 * width + row);
                 if unit {
-                    let from = from.offset(offsets[0] as isize);
+                    let from = from.wrapping_offset(offsets[0] as isize);
                     for k in 0..offsets.len() {
                         *to = from.add(k).read().read();
                         to = to.wrapping_add(width);
                     }
                 } else {
                     for &offset in offsets {
-                        *to = from.offset(offset as isize).read().read();
+                        *to = from.wrapping_offset(offset as isize).read().read();
                         to = to.wrapping_add(width);
                     }
                 }
@@ -432,7 +465,7 @@ unsafe fn transpose<S: Source<T>, T: Number>(
     }
 }
 
-/// Whether each check's place is the same for all rows or grows by one with each.
+/// Whether each check's place is the same for all rows, or grows by one with each.
 fn unit_places(rows: &Rows, checks: &[Check]) -> bool {
     (0..checks.len()).all(|number| {
         let place = &rows.place[number][..rows.len];
@@ -452,24 +485,48 @@ unsafe fn checked_rows<S: Source<T>, T: Number>(
     base: *const S,
     out: *mut T,
 ) {
-    let rows = job.rows;
+    let (rows, depth) = (job.rows, job.depth);
+    let moves = |number: usize| rows.len > 1 && rows.place[number][1] != rows.place[number][0];
+    if !(0..checks.len()).any(moves) {
+        // All rows are inside or none: along a stretch of depth, from some position to another.
+        for stretch in &depth.stretches[..depth.stretch_count] {
+            let (mut low, mut high) = (0, stretch.len as i64);
+            for (number, check) in checks.iter().enumerate() {
+                let place = &depth.place[number][stretch.start..][..stretch.len];
+                let step = if place.len() > 1 { place[1] - place[0] } else { 0 };
+                let first = rows.place[number][0] + place[0];
+                let (from, to) = inside(first, step, check.size, stretch.len as i64);
+                (low, high) = (low.max(from), high.min(to));
+            }
+            let high = high.max(0) as usize;
+            let low = (low.max(0) as usize).min(high);
+            let parts = [(0, low, false), (low, high, true), (high, stretch.len, false)];
+            for (from, to, present) in parts {
+                let (from, to) = (stretch.start + from, stretch.start + to);
+                let out = out.wrapping_add(from * job.width);
+                // SAFETY: by the caller; the present part is inside.
+                unsafe { copy_or_clear(job, base, &offsets[from..to], out, present) };
+            }
+        }
+        return;
+    }
     for (k, &offset) in offsets.iter().enumerate() {
         let (mut low, mut high) = (0, rows.len as i64);
         for (number, check) in checks.iter().enumerate() {
-            let first = rows.place[number][0] + job.depth.place[number][k];
-            if rows.len > 1 && rows.place[number][1] != rows.place[number][0] {
-                low = low.max(-first);
-                high = high.min(check.size - first);
-            } else if first < 0 || first >= check.size {
-                high = 0;
-            }
+            let first = rows.place[number][0] + depth.place[number][k];
+            let (from, to) = inside(first, i64::from(moves(number)), check.size, rows.len as i64);
+            (low, high) = (low.max(from), high.min(to));
         }
         let high = high.max(0) as usize;
         let low = (low.max(0) as usize).min(high);
         // SAFETY: by the caller; rows from low to high are inside.
         unsafe {
-            let from = base.offset((rows.operand[0] + offset) as isize);
             let to = out.add(k * job.width);
+            if low == 0 && high == rows.len {
+                copy_or_clear(job, base, &offsets[k..=k], to, true);
+                continue;
+            }
+            let from = base.wrapping_offset((rows.operand[0] + offset) as isize);
             for row in 0..low {
                 *to.add(row) = T::default();
             }
@@ -478,6 +535,72 @@ unsafe fn checked_rows<S: Source<T>, T: Number>(
             }
             for row in high..rows.len {
                 *to.add(row) = T::default();
+            }
+        }
+    }
+}
+
+/// The positions `n` from `.0` up to `.1` below `len` where `0 <= first + n * step < size`; `step`
+/// is not negative.
+fn inside(first: i64, step: i64, size: i64, len: i64) -> (i64, i64) {
+    if step == 0 {
+        return if (0..size).contains(&first) { (0, len) } else { (0, 0) };
+    }
+    let above = |bound: i64| if first >= bound { 0 } else { (bound - first + step - 1) / step };
+    (above(0).min(len), above(size).min(len))
+}
+
+/// Copies all of the panel's neighbouring rows at some depths, or clears them.
+///
+/// # Safety
+/// As [`pack`]; if they are copied they are inside.
+unsafe fn copy_or_clear<S: Source<T>, T: Number>(
+    job: &Pack<'_>,
+    base: *const S,
+    offsets: &[i64],
+    out: *mut T,
+    copy: bool,
+) {
+    let (len, width) = (job.rows.len, job.width);
+    // SAFETY: by the caller.
+    unsafe {
+        if copy {
+            let from = base.wrapping_offset(job.rows.operand[0] as isize);
+            copy_neighbours(from, offsets, out, len, width);
+        } else {
+            for k in 0..offsets.len() {
+                std::slice::from_raw_parts_mut(out.add(k * width), len).fill(T::default());
+            }
+        }
+    }
+}
+
+/// Copies neighbouring rows at each depth.
+///
+/// # Safety
+/// As [`pack`].
+unsafe fn copy_neighbours<S: Source<T>, T: Number>(
+    from: *const S,
+    offsets: &[i64],
+    out: *mut T,
+    len: usize,
+    width: usize,
+) {
+    // SAFETY: by the caller.
+    unsafe {
+        match len {
+            32 => copy_rows::<S, T, 32>(from, offsets, out, width),
+            16 => copy_rows::<S, T, 16>(from, offsets, out, width),
+            12 => copy_rows::<S, T, 12>(from, offsets, out, width),
+            8 => copy_rows::<S, T, 8>(from, offsets, out, width),
+            4 => copy_rows::<S, T, 4>(from, offsets, out, width),
+            _ => {
+                for (k, &offset) in offsets.iter().enumerate() {
+                    let (from, to) = (from.wrapping_offset(offset as isize), out.add(k * width));
+                    for row in 0..len {
+                        *to.add(row) = from.add(row).read().read();
+                    }
+                }
             }
         }
     }
@@ -504,7 +627,7 @@ unsafe fn checked_taps<S: Source<T>, T: Number>(
             unsafe {
                 let mut to = out.add(tap.start * job.width + row);
                 if inside {
-                    let from = base.offset((rows.operand[row] + tap.left) as isize);
+                    let from = base.wrapping_offset((rows.operand[row] + tap.left) as isize);
                     for k in 0..tap.len {
                         *to = from.add(k).read().read();
                         to = to.wrapping_add(job.width);
