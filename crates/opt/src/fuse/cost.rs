@@ -4,7 +4,7 @@ use super::constant;
 use crate::passes::region;
 use cranelift_entity::SecondaryMap;
 use jaxrs_ir::lower::{ElementCost, Lowering};
-use jaxrs_ir::{BlockId, Function, OpId, ValueId, ops};
+use jaxrs_ir::{BlockId, Function, Op, OpId, ValueId, ops};
 
 /// Reading or writing 4 bytes of memory.
 pub const MEMORY: f64 = 3.0;
@@ -26,6 +26,8 @@ pub struct Estimate {
     pub symbolic: bool,
     /// Likely to be memory.
     pub memory: bool,
+    /// Computed from memory that the program itself writes.
+    pub made: bool,
 }
 
 /// Units of an element of this type moved to or from memory.
@@ -42,7 +44,7 @@ pub fn estimates(f: &Function) -> SecondaryMap<ValueId, Estimate> {
 
 fn block(f: &Function, id: BlockId, all: &mut SecondaryMap<ValueId, Estimate>) {
     for &argument in &f.blocks[id].arguments {
-        all[argument] = Estimate { work: 0.0, symbolic: false, memory: true };
+        all[argument] = Estimate { work: 0.0, symbolic: false, memory: true, made: false };
     }
     for &op in &f.blocks[id].ops {
         if region::is_control(f, op) {
@@ -64,27 +66,52 @@ fn estimate(f: &Function, op: OpId, all: &SecondaryMap<ValueId, Estimate>) -> Es
         Lowering::Elements { cost: ElementCost::Loop(n), .. } => (n as f64, n as f64),
         Lowering::View => (0.0, 1.0),
         Lowering::Loops { .. } | Lowering::Library(_) | Lowering::Control => {
-            return Estimate { work: 0.0, symbolic: false, memory: true };
+            return Estimate { work: 0.0, symbolic: false, memory: true, made: true };
         }
     };
     if let Some(&result) = data.results.first()
         && let Some(literal) = constant(f, result)
     {
         let symbolic = literal.as_splat().is_some();
-        return Estimate { work: 0.0, symbolic, memory: !symbolic };
+        return Estimate { work: 0.0, symbolic, memory: !symbolic, made: false };
     }
     let mut work = own;
     let mut symbolic = data.regions.is_empty();
+    let mut made = false;
     for &operand in &data.operands {
         let inner = all[operand];
         symbolic &= inner.symbolic;
+        made |= inner.made;
         // A rank-0 operand is read once for the whole kernel.
         if f.ty(operand).rank() > 0 {
-            work += times * if inner.memory { traffic(f, operand) } else { inner.work };
+            let each = if inner.memory { traffic(f, operand) } else { inner.work };
+            work += times * each * repeated(f, op);
         }
     }
     let memory = times > SHORT_LOOP as f64;
-    Estimate { work: work.min(1e12), symbolic: symbolic && work <= 8.0, memory }
+    made |= memory;
+    Estimate { work: work.min(1e12), symbolic: symbolic && work <= 8.0, memory, made }
+}
+
+/// What the op itself costs for each element of its result.
+pub fn own_work(f: &Function, op: OpId) -> f64 {
+    match ops::lower(f, op) {
+        Lowering::Elements { cost: ElementCost::Free, .. } => 0.5,
+        Lowering::Elements { cost: ElementCost::Expensive, .. } => EXPENSIVE,
+        Lowering::Elements { cost: ElementCost::Loop(n), .. } => n as f64,
+        _ => 1.0,
+    }
+}
+
+/// The part of a broadcast's elements for which its operand is computed: not the innermost loops
+/// that only repeat it.
+fn repeated(f: &Function, op: OpId) -> f64 {
+    let data = &f.ops[op];
+    let Op::BroadcastInDim(broadcast) = &data.op else { return 1.0 };
+    let from = &f.ty(data.operands[0]).shape;
+    let moving = broadcast.axes.iter().zip(from).filter(|(_, extent)| **extent != 1);
+    let outer = moving.map(|(&axis, _)| axis + 1).max().unwrap_or(0);
+    1.0 / broadcast.shape[outer..].iter().map(|&e| e as f64).product::<f64>().max(1.0)
 }
 
 /// About how many instructions the op's body has.

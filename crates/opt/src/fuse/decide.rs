@@ -318,7 +318,7 @@ impl Decider<'_> {
         let sites = &self.sites[value].0;
         let size = cost::instructions(f, op);
         let is_loop = matches!(cost, ElementCost::Loop(_));
-        let mut evaluations = 0.0;
+        let (mut evaluations, mut inlined) = (0.0, 0.0);
         for site in sites {
             let unit = at.units.get(site.unit);
             let own_index = site.map == IDENTITY;
@@ -331,7 +331,9 @@ impl Decider<'_> {
             if self.crowds(op, unit) {
                 return false;
             }
-            evaluations += if is_loop { site.iterations() } else { site.evaluations() };
+            let times = if is_loop { site.iterations() } else { site.evaluations() };
+            evaluations += times;
+            inlined += times * self.extra_work(op, site).min(estimate.work);
         }
         let most = match f.ops[op].op {
             // Each read guards its range; too many guards are not split into loops of their own.
@@ -349,9 +351,29 @@ impl Decider<'_> {
         }
         let traffic = cost::traffic(f, value);
         let code = CODE * f64::from(size) * (sites.len() - 1) as f64;
-        let inlined = evaluations * estimate.work + code;
-        let stored = length * (estimate.work + traffic) + evaluations * traffic + STEP;
-        inlined <= stored
+        // Memory is dear: what is written is first fetched, and it needs a place.
+        let stored = length * (estimate.work + 3.0 * traffic) + evaluations * traffic + STEP;
+        inlined + code <= stored
+    }
+
+    /// What an element costs at a site: operands that the unit reads there anyway are free.
+    fn extra_work(&self, op: OpId, site: &Site) -> f64 {
+        let f = self.f;
+        let data = &f.ops[op];
+        let own = cost::own_work(f, op);
+        let operands = data.operands.iter().enumerate().map(|(number, &operand)| {
+            let estimate = self.estimates[operand];
+            if f.ty(operand).rank() == 0 || estimate.symbolic {
+                return 0.0;
+            }
+            let inner = operand_site(f, op, number, site);
+            let read = |s: &Site| s.unit == inner.unit && s.map == inner.map;
+            if self.sites[operand].0.iter().any(read) {
+                return 0.0;
+            }
+            if estimate.memory { cost::traffic(f, operand) } else { estimate.work }
+        });
+        own + operands.sum::<f64>()
     }
 
     /// Whether computing the op in a unit would make it read too many large intermediate values at
@@ -360,21 +382,24 @@ impl Decider<'_> {
         let f = self.f;
         let data = &f.ops[op];
         let result = f.ty(data.results[0]).bytes();
-        let made = |v: &ValueId| f.defining_op(*v).is_some() && self.estimates[*v].memory;
-        let large = |v: &ValueId, than: u64| f.ty(*v).bytes() > 4096.max(than) && made(v);
+        let large = |v: &ValueId, than: u64| {
+            f.ty(*v).bytes() > 512.max(than) && self.estimates[*v].made
+        };
         let added: Vec<ValueId> = data
             .operands
             .iter()
             .copied()
             .filter(|v| !unit.reads.contains(v) && large(v, 0))
             .collect();
-        if added.is_empty() {
+        let shrinks = added.iter().any(|v| f.ty(*v).bytes() >= 8 * result);
+        let memory = |v: &&ValueId| shrinks || self.estimates[**v].memory;
+        let added = added.iter().filter(memory).count();
+        if added == 0 {
             return false;
         }
-        let shrinks = added.iter().any(|v| f.ty(*v).bytes() >= 8 * result);
         let most = if shrinks { 1 } else { MAX_LARGE };
-        let known = unit.reads.iter().filter(|v| large(v, result / 2)).count();
-        known + added.len() > most
+        let known = unit.reads.iter().filter(memory).filter(|v| large(v, result / 2)).count();
+        known + added > most
     }
 
     /// Merges the kernels that read the value, where they run over one space and save a pass.
@@ -423,7 +448,7 @@ impl Decider<'_> {
         let shared = x.intersection(y).map(bytes).max().unwrap_or(0);
         x.symmetric_difference(y).any(|value| {
             let made = self.f.defining_op(*value).is_some() && self.estimates[*value].memory;
-            made && bytes(value) > 4096 && 4 * bytes(value) >= shared
+            made && bytes(value) > 512 && 4 * bytes(value) >= shared
         })
     }
 
@@ -443,7 +468,7 @@ impl Decider<'_> {
             let own = sites.iter().filter(|s| s.unit == host).all(|s| s.map == IDENTITY);
             let fits =
                 unit.roots.len() < MAX_ROOTS && unit.size + cost::instructions(f, op) <= MAX_SIZE;
-            if space != shape || !own || !fits {
+            if space != shape || !own || !fits || self.crowds(op, unit) {
                 return false;
             }
             let others: Vec<u32> = self.readers[value]
@@ -507,8 +532,8 @@ impl Decider<'_> {
 /// How often the loops of an op read an element of an operand that they do not update.
 fn reads_of_loops(f: &Function, op: OpId) -> f64 {
     match f.ops[op].op {
-        Op::DynamicUpdateSlice(_) => 1.0,
-        _ => 2.0,
+        Op::DynamicUpdateSlice(_) | Op::Scatter(_) | Op::ReduceWindow(_) => 1.0,
+        _ => 4.0,
     }
 }
 
