@@ -115,7 +115,7 @@ pub static TABLE: &[Row] = &[
     row("chlo.next_after", 2, float, Cheap, parts::next_after).exact(),
     // Roots and powers.
     row("stablehlo.sqrt", 1, inexact, Expensive, |b, _, x| {
-        complex::or_real(b, x, |m, x| m.sqrt(x), complex::sqrt)
+        complex::or_real(b, x, roots::sqrt, complex::sqrt)
     }),
     row("stablehlo.rsqrt", 1, inexact, Expensive, |b, _, x| {
         complex::or_real(b, x, roots::rsqrt, functions::rsqrt)
@@ -275,8 +275,9 @@ fn truth(_: DType) -> DType {
 }
 
 /// The bodies built so far, for [`Elementwise::evaluate`].
-static KERNELS: LazyLock<Mutex<FxHashMap<(&str, DType), Arc<Kernel>>>> =
-    LazyLock::new(Mutex::default);
+static KERNELS: LazyLock<Mutex<Kernels>> = LazyLock::new(Mutex::default);
+
+type Kernels = FxHashMap<(&'static str, DType), Arc<Kernel>>;
 
 impl Elementwise {
     /// The row with this name.

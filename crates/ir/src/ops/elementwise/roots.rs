@@ -3,6 +3,10 @@
 use super::math::Math;
 use jaxrs_kernel::{BinaryOp, Reg};
 
+pub(super) fn sqrt(m: &mut Math<'_>, x: Reg) -> Reg {
+    m.sqrt(x)
+}
+
 pub(super) fn rsqrt(m: &mut Math<'_>, x: Reg) -> Reg {
     let root = m.sqrt(x);
     let one = m.c(1.0);

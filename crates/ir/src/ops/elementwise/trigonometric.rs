@@ -6,11 +6,11 @@
 
 use super::math::Math;
 use jaxrs_kernel::{BinaryOp, Compare, CompareKind, Reg};
-use std::f64::consts::FRAC_2_PI;
+use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 
 /// `pi/2` in pieces of 24 and of 53 bits, all positive.
 const HALF_PI_32: [f64; 3] = [1.570796251296997, 7.549789415861596e-08, 5.390302529957765e-15];
-const HALF_PI_64: [f64; 3] = [1.5707963267948966, 6.123233995736765e-17, 1.0828566739219139e-32];
+const HALF_PI_64: [f64; 3] = [FRAC_PI_2, 6.123233995736765e-17, 1.0828566739219139e-32];
 
 /// `2/pi` in pieces of 24 bits; piece `j` counts `2^(-24 (j + 1))`.
 const TWO_OVER_PI_32: [u64; 9] =
