@@ -4,6 +4,7 @@ use super::engine::Engine;
 use super::plain;
 use super::thin::Thin;
 use super::tile::Machine;
+use super::tiny::Tiny;
 use crate::pool::Pool;
 use jaxrs_kernel::DType;
 use jaxrs_kernel::contraction::{Arithmetic, Contraction};
@@ -23,6 +24,8 @@ enum Method {
 
 /// An engine by the type it accumulates in.
 enum Block {
+    TinyF32(Tiny<f32>),
+    TinyF64(Tiny<f64>),
     ThinF32(Thin<f32>),
     ThinF64(Thin<f64>),
     F32(Engine<f32>),
@@ -74,6 +77,8 @@ impl Contract {
                         let operands = [lhs.cast_const(), rhs.cast_const()];
                         let step = self.scratch_step;
                         match block {
+                            Block::TinyF32(tiny) => tiny.run(pool, operands, out),
+                            Block::TinyF64(tiny) => tiny.run(pool, operands, out),
                             Block::ThinF32(thin) => thin.run(pool, operands, out, scratch, step),
                             Block::ThinF64(thin) => thin.run(pool, operands, out, scratch, step),
                             Block::F32(engine) => engine.run(pool, operands, out, scratch, step),
@@ -95,11 +100,17 @@ fn block(c: Contraction, types: [DType; 2], out: DType, machine: Machine) -> Opt
     let arithmetic = Arithmetic::of(types, out)?;
     match arithmetic {
         Arithmetic::F32 => {
+            if let Some(tiny) = Tiny::new(&c, types, out) {
+                return Some(Block::TinyF32(tiny));
+            }
             if let Some(thin) = Thin::new(&c, types, out, machine) {
                 return Some(Block::ThinF32(thin));
             }
         }
         Arithmetic::F64 => {
+            if let Some(tiny) = Tiny::new(&c, types, out) {
+                return Some(Block::TinyF64(tiny));
+            }
             if let Some(thin) = Thin::new(&c, types, out, machine) {
                 return Some(Block::ThinF64(thin));
             }

@@ -31,6 +31,8 @@ pub(super) struct Engine<T: 'static> {
     sizes: [isize; 3],
     out: DType,
     in_place: bool,
+    /// Depths in a number: 2 where 16-bit pairs are multiplied.
+    group: usize,
     blocks: Blocks,
     /// Left rows, right rows, depth, in scalars.
     extents: [u64; 3],
@@ -97,11 +99,21 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             return None;
         }
         let extents = contraction.extents();
+        let pairs = match (T::pack_pairs(left), T::pack_pairs(right)) {
+            (Some(left), Some(right)) => T::pair_kernels(machine).map(|k| (k, [left, right])),
+            _ => None,
+        };
+        let group = if pairs.is_some() { 2 } else { 1 };
         let pack_right = if complex { Some(T::pack_complex()) } else { T::pack_fn(right) };
+        let (kernels, pack) = match pairs {
+            Some(pairs) => pairs,
+            None => (T::kernels(machine), [T::pack_fn(left)?, pack_right?]),
+        };
         Some(Engine {
-            kernels: T::kernels(machine),
-            pack: [T::pack_fn(left)?, pack_right?],
-            left_is_number: size_of::<T>() as u64 == left.part().size(),
+            kernels,
+            pack,
+            group,
+            left_is_number: group == 1 && size_of::<T>() as u64 == left.part().size(),
             sizes: [left, right, out].map(|d| d.part().size() as isize),
             out,
             in_place: arithmetic.in_place(out),
@@ -256,7 +268,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                 width,
             };
             // SAFETY: by the caller; the block has room for all of the task's panels.
-            unsafe { (self.pack[1])(&job, block.add(at * work.depth.len)) };
+            unsafe { (self.pack[1])(&job, block.add(at * work.depth.len.div_ceil(self.group))) };
             at += width;
         }
     }
@@ -269,7 +281,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         let c = &self.contraction;
         let columns = (task.right[1] - task.right[0]) as usize;
         let mut nowhere = [T::default(); MOST_COLUMNS];
-        let packed_run = [Run { start: 0, len: work.depth.len, left: 0 }];
+        let packed_run = [Run { start: 0, len: work.depth.len.div_ceil(self.group), left: 0 }];
         // The result's offset of each panel of columns, where it is contiguous.
         let mut starts = [None; 64];
         let mut at = 0;
@@ -327,7 +339,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                     left,
                     row_step,
                     runs,
-                    right: places.block.wrapping_add(at * work.depth.len),
+                    right: places.block.wrapping_add(at * packed_run[0].len),
                     rows: size,
                     vectors: width / self.kernels.lanes,
                     out: [nowhere.as_mut_ptr(); MOST_ROWS],

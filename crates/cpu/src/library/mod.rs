@@ -15,6 +15,7 @@ mod source;
 mod spare;
 mod thin;
 mod tile;
+mod tiny;
 mod top_k;
 
 use crate::pool::{KernelFn, Pool};

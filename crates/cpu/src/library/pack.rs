@@ -321,6 +321,11 @@ pub(super) trait Packed: Number {
     /// None if the type is not read as this number.
     fn pack_fn(dtype: DType) -> Option<PackFn<Self>>;
 
+    /// For pairs of depths in one number; None if the elements have more than 16 bits with sign.
+    fn pack_pairs(_: DType) -> Option<PackFn<Self>> {
+        None
+    }
+
     /// For the right side of complex elements: [`Contraction`] with parts as last axes.
     fn pack_complex() -> PackFn<Self> {
         pack_complex::<Self>
@@ -353,6 +358,15 @@ impl Packed for i32 {
             DType::U16 => Some(pack::<u16, i32>),
             DType::I32 | DType::U32 => Some(pack::<i32, i32>),
             DType::I64 | DType::U64 => Some(pack::<i64, i32>),
+            _ => None,
+        }
+    }
+
+    fn pack_pairs(dtype: DType) -> Option<PackFn<i32>> {
+        match dtype {
+            DType::I1 | DType::U8 => Some(pack_pairs::<u8>),
+            DType::I8 => Some(pack_pairs::<i8>),
+            DType::I16 => Some(pack_pairs::<i16>),
             _ => None,
         }
     }
@@ -673,4 +687,71 @@ unsafe fn pack_complex<T: Number>(job: &Pack<'_>, out: *mut T) {
             }
         }
     }
+}
+
+/// Packs two depths in each number, the first in the low half: `[depth / 2][width]`.
+///
+/// # Safety
+/// As [`pack`].
+unsafe fn pack_pairs<S: Into<i16> + Copy>(job: &Pack<'_>, out: *mut i32) {
+    let (rows, depth, width) = (job.rows, job.depth, job.width);
+    let checks =
+        if job.side == job.contraction.checked { &job.contraction.checks[..] } else { &[] };
+    let offsets = if job.side == 0 { &depth.left } else { &depth.right };
+    let offsets = &offsets[..depth.len];
+    let base: *const S = job.base.cast();
+    let free = checks.is_empty() || depth.all_inside(job.contraction, rows);
+    // SAFETY: by the caller, for all of these.
+    let whole = |line: *mut i32, at: &[i64]| unsafe {
+        let first = base.wrapping_offset(rows.operand[0] as isize);
+        let [a, b] = [at[0], at[1]].map(|o| first.wrapping_offset(o as isize).cast::<[S; 32]>());
+        let (a, b) = (a.read_unaligned(), b.read_unaligned());
+        line.cast::<[i32; 32]>()
+            .write_unaligned(std::array::from_fn(|i| pair(a[i].into(), b[i].into())));
+    };
+    let element = |row: usize, k: usize| -> i16 {
+        let inside = row < rows.len && k < depth.len && (free || inside_all(job, checks, row, k));
+        if !inside {
+            return 0;
+        }
+        // SAFETY: by the caller; the element is inside.
+        unsafe { (*base.wrapping_offset((rows.operand[row] + offsets[k]) as isize)).into() }
+    };
+    for (number, at) in offsets.chunks(2).enumerate() {
+        let line = out.wrapping_add(number * width);
+        if free && rows.step == Some(1) && rows.len == 32 && width == 32 && at.len() == 2 {
+            whole(line, at);
+            continue;
+        }
+        if free && rows.len == width && at.len() == 2 {
+            for row in 0..width {
+                // SAFETY: by the caller.
+                unsafe {
+                    let from = base.wrapping_offset(rows.operand[row] as isize);
+                    let [a, b] = [at[0], at[1]].map(|o| *from.wrapping_offset(o as isize));
+                    *line.add(row) = pair(a.into(), b.into());
+                }
+            }
+            continue;
+        }
+        for row in 0..width {
+            let value = pair(element(row, 2 * number), element(row, 2 * number + 1));
+            // SAFETY: the panel has room for `width` numbers a pair.
+            unsafe { *line.add(row) = value };
+        }
+    }
+}
+
+/// Whether an element passes all checks.
+fn inside_all(job: &Pack<'_>, checks: &[Check], row: usize, k: usize) -> bool {
+    checks.iter().enumerate().all(|(number, check)| {
+        let place = job.rows.place[number][row] + job.depth.place[number][k];
+        (0..check.size).contains(&place)
+    })
+}
+
+/// Two 16-bit integers in one number.
+#[inline(always)]
+fn pair(low: i16, high: i16) -> i32 {
+    i32::from(low) & 0xffff | i32::from(high) << 16
 }

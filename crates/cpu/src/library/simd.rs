@@ -218,6 +218,42 @@ pub(super) mod x86 {
         |a, b, c| arch::_mm256_fmadd_pd(a, b, c)
     );
     simd!(
+        PairsX16,
+        "AVX-512: pairs of 16-bit integers, summed in 32 bits.",
+        i32,
+        arch::__m512i,
+        16,
+        _mm512_set1_epi32,
+        _mm512_loadu_si512,
+        _mm512_storeu_si512,
+        _mm512_add_epi32,
+        |a, b, c| arch::_mm512_add_epi32(arch::_mm512_madd_epi16(a, b), c)
+    );
+    simd!(
+        VnniPairsX16,
+        "The same with AVX-512 VNNI.",
+        i32,
+        arch::__m512i,
+        16,
+        _mm512_set1_epi32,
+        _mm512_loadu_si512,
+        _mm512_storeu_si512,
+        _mm512_add_epi32,
+        |a, b, c| arch::_mm512_dpwssd_epi32(c, a, b)
+    );
+    simd!(
+        PairsX8,
+        "The same with AVX2.",
+        i32,
+        arch::__m256i,
+        8,
+        _mm256_set1_epi32,
+        _mm256_loadu_si256,
+        _mm256_storeu_si256,
+        _mm256_add_epi32,
+        |a, b, c| arch::_mm256_add_epi32(arch::_mm256_madd_epi16(a, b), c)
+    );
+    simd!(
         I32x8,
         "AVX2.",
         i32,

@@ -98,6 +98,9 @@ impl Machine {
 pub(super) trait Tiled: Number {
     /// The functions for a machine.
     fn kernels(machine: Machine) -> Kernels<Self>;
+
+    /// Those that take two 16-bit integers in each number; None if the machine has none.
+    fn pair_kernels(machine: Machine) -> Option<Kernels<Self>>;
 }
 
 macro_rules! tile_functions {
@@ -130,7 +133,7 @@ tile_functions! {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::simd::x86 as simd;
-    use super::{Simd, Tile, tile};
+    use super::{Kernels, Machine, Simd, Tile, tile};
 
     tile_functions! {
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma")]
@@ -149,6 +152,25 @@ mod x86 {
         avx2_i32: simd::I32x8, [1, 2, 4];
         #[target_feature(enable = "avx2,fma")]
         avx2_i64: super::Portable<i64>, [1, 2, 4];
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,avx512vnni")]
+        vnni_pairs: simd::VnniPairsX16, [1, 2, 4, 8, 12];
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma")]
+        avx512_pairs: simd::PairsX16, [1, 4, 8];
+        #[target_feature(enable = "avx2,fma")]
+        avx2_pairs: simd::PairsX8, [1, 4, 6];
+    }
+
+    /// For pairs of 16-bit integers.
+    pub(super) fn pairs(machine: Machine) -> Option<Kernels<i32>> {
+        let (sizes, lanes, run): (&[usize], _, unsafe fn(&Tile<'_, i32>)) = match machine {
+            Machine::Portable => return None,
+            Machine::Avx2 => (&[1, 4, 6], 8, avx2_pairs),
+            Machine::Avx512 if is_x86_feature_detected!("avx512vnni") => {
+                (&[1, 2, 4, 8, 12], 16, vnni_pairs)
+            }
+            Machine::Avx512 => (&[1, 4, 8], 16, avx512_pairs),
+        };
+        Some(Kernels { rows: sizes[sizes.len() - 1], sizes, lanes, run })
     }
 
     pub(super) const F32: [unsafe fn(&Tile<'_, f32>); 2] = [avx2_f32, avx512_f32];
@@ -158,8 +180,13 @@ mod x86 {
 }
 
 macro_rules! tiled {
-    ($t:ty, $portable:ident, $x86:ident, [$($lanes2:literal: $sizes2:expr)?], [$lanes5:literal: $sizes5:expr]) => {
+    ($t:ty, $pairs:expr, $portable:ident, $x86:ident, [$($lanes2:literal: $sizes2:expr)?], [$lanes5:literal: $sizes5:expr]) => {
         impl Tiled for $t {
+            fn pair_kernels(machine: Machine) -> Option<Kernels<$t>> {
+                let pairs: fn(Machine) -> Option<Kernels<$t>> = $pairs;
+                pairs(machine)
+            }
+
             fn kernels(machine: Machine) -> Kernels<$t> {
                 let of = |sizes: &'static [usize], lanes, run| Kernels {
                     rows: sizes[sizes.len() - 1],
@@ -178,10 +205,16 @@ macro_rules! tiled {
         }
     };
 }
-tiled!(f32, portable_f32, F32, [8: &[1, 2, 4, 6]], [16: &[1, 2, 4, 8, 12]]);
-tiled!(f64, portable_f64, F64, [4: &[1, 2, 4, 6]], [8: &[1, 2, 4, 8, 12]]);
-tiled!(i32, portable_i32, I32, [8: &[1, 2, 4]], [16: &[1, 4, 8]]);
-tiled!(i64, portable_i64, I64, [8: &[1, 2, 4]], [8: &[1, 4, 8]]);
+tiled!(f32, |_| None, portable_f32, F32, [8: &[1, 2, 4, 6]], [16: &[1, 2, 4, 8, 12]]);
+tiled!(f64, |_| None, portable_f64, F64, [4: &[1, 2, 4, 6]], [8: &[1, 2, 4, 8, 12]]);
+#[cfg(target_arch = "x86_64")]
+use x86::pairs;
+#[cfg(not(target_arch = "x86_64"))]
+fn pairs(_: Machine) -> Option<Kernels<i32>> {
+    None
+}
+tiled!(i32, pairs, portable_i32, I32, [8: &[1, 2, 4]], [16: &[1, 4, 8]]);
+tiled!(i64, |_| None, portable_i64, I64, [8: &[1, 2, 4]], [8: &[1, 4, 8]]);
 
 /// Computes a tile of `ROWS` rows and `VECTORS` vectors; `STEPPED` says that the left elements are
 /// where they are.

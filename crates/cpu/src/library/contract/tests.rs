@@ -154,6 +154,28 @@ fn thin_dots() {
 }
 
 #[test]
+fn tiny_dots() {
+    let axis = |extent, lhs, rhs, out| DotAxis { extent, lhs, rhs, out };
+    let mut random = Random::new(6);
+    for (types, out) in TYPES {
+        for (b, m, n, k) in
+            [(1, 4, 4, 4), (700, 4, 4, 4), (90, 1, 1, 5), (50, 3, 13, 4), (9, 1, 29, 2)]
+        {
+            let dot = Dot {
+                operand_types: types,
+                out,
+                batch: vec![axis(b, (m * k) as i64, (n * k) as i64, (m * n) as i64)],
+                m: vec![axis(m, k as i64, 0, n as i64)],
+                n: vec![axis(n, 0, 1, 1)],
+                k: vec![axis(k, 1, n as i64, 0)],
+            };
+            let lens = [b * m * k, b * n * k, b * m * n];
+            check(&Library::Dot(dot), types, out, lens, &mut random);
+        }
+    }
+}
+
+#[test]
 fn empty_dots() {
     let axis = |extent, lhs, rhs, out| DotAxis { extent, lhs, rhs, out };
     let mut random = Random::new(2);
