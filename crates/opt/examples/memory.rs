@@ -34,7 +34,9 @@ fn main() {
         let options = jaxrs_plan::Options { threads: 1, ..Default::default() };
         match jaxrs_plan::plan(lowered.program, &options) {
             Ok(planned) => {
-                let (arena, bound) = (planned.arena.0, planned.notes.lower_bound.0);
+                let report = jaxrs_plan::report::Report::new(&planned, &name).value();
+                let arena = &report["arena_without_scratch_bytes"];
+                let bound = planned.notes.lower_bound.0;
                 let copies = planned.notes.copies.len();
                 println!("{name} {arena} {bound} {copies}");
             }

@@ -31,6 +31,11 @@ pub struct DotGeneral {
     pub result: DType,
 }
 
+/// Row-major strides in elements.
+fn dense(ty: &TensorType) -> Vec<i64> {
+    ty.strides().into_iter().map(|s| s as i64).collect()
+}
+
 /// Axes of one kind with their strides; see [`Dot`].
 struct Groups {
     batch: Vec<DotAxis>,
@@ -55,9 +60,9 @@ impl DotGeneral {
         Arithmetic::new("dot_general", operands, self.result).expect("infer has checked the types")
     }
 
-    /// Every axis, none merged.
-    fn groups(&self, lhs: &TensorType, rhs: &TensorType) -> Groups {
-        let (ls, rs) = (lhs.strides(), rhs.strides());
+    /// Every axis, none merged, for operands with these strides.
+    fn groups(&self, lhs: &TensorType, rhs: &TensorType, strides: [&[i64]; 2]) -> Groups {
+        let [ls, rs] = strides;
         let mut batch = Vec::new();
         let (mut m, mut n, mut k) = (Vec::new(), Vec::new(), Vec::new());
         for (&l, &r) in self.lhs_batch.iter().zip(&self.rhs_batch) {
@@ -73,7 +78,7 @@ impl DotGeneral {
             k.push((lhs.shape[l], ls[l], rs[r]));
         }
         let mut out = 1;
-        let mut place = |group: Vec<(u64, u64, u64)>, kept: bool| {
+        let mut place = |group: Vec<(u64, i64, i64)>, kept: bool| {
             let mut axes: Vec<DotAxis> = group
                 .into_iter()
                 .rev()
@@ -82,7 +87,7 @@ impl DotGeneral {
                     if kept {
                         out *= extent.max(1) as i64;
                     }
-                    DotAxis { extent, lhs: lhs as i64, rhs: rhs as i64, out: stride }
+                    DotAxis { extent, lhs, rhs, out: stride }
                 })
                 .collect();
             axes.reverse();
@@ -96,8 +101,14 @@ impl DotGeneral {
 
     /// The library call, if the library has the types.
     pub fn library(&self, op: OpView<'_>) -> Option<Dot> {
+        let dense = [0, 1].map(|n| dense(op.operand_type(n)));
+        self.library_strided(op, [&dense[0], &dense[1]])
+    }
+
+    /// The library call on operands whose axes have these strides in memory, in elements.
+    pub fn library_strided(&self, op: OpView<'_>, strides: [&[i64]; 2]) -> Option<Dot> {
         let (lhs, rhs) = (op.operand_type(0), op.operand_type(1));
-        let Groups { batch, m, n, mut k } = self.groups(lhs, rhs);
+        let Groups { batch, m, n, mut k } = self.groups(lhs, rhs, strides);
         // The order of the contracting axes is free: nested as in memory, more of them merge.
         k.sort_by_key(|axis| std::cmp::Reverse((axis.lhs, axis.rhs)));
         self.arithmetic(op).in_library().then(|| Dot {
@@ -302,7 +313,8 @@ impl StructuredOp for DotGeneral {
         operands: &[Literal],
     ) -> Result<Vec<Literal>, String> {
         let (lhs, rhs) = (&operands[0], &operands[1]);
-        let Groups { batch, m, n, k } = self.groups(lhs.ty(), rhs.ty());
+        let strides = [&dense(lhs.ty())[..], &dense(rhs.ty())];
+        let Groups { batch, m, n, k } = self.groups(lhs.ty(), rhs.ty(), strides);
         let left = |group: &[DotAxis]| -> Vec<usize> {
             let shape: Vec<u64> = group.iter().map(|a| a.extent).collect();
             positions(&shape, &group.iter().map(|a| a.lhs).collect::<Vec<i64>>())
@@ -326,7 +338,8 @@ impl StructuredOp for DotGeneral {
     }
 
     fn lower<'a>(&'a self, op: OpView<'a>) -> Lowering<'a> {
-        let Groups { batch, m, n, k } = self.groups(op.operand_type(0), op.operand_type(1));
+        let (lhs, rhs) = (op.operand_type(0), op.operand_type(1));
+        let Groups { batch, m, n, k } = self.groups(lhs, rhs, [&dense(lhs), &dense(rhs)]);
         let terms = extent(&k);
         let one_batch = extent(&m).saturating_mul(extent(&n)).saturating_mul(terms);
         let small = terms <= SMALL_K

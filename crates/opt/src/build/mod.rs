@@ -12,11 +12,13 @@ use crate::passes::region;
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use jaxrs_ir::lower::Lowering;
+use jaxrs_ir::ops::OpView;
 use jaxrs_ir::{BlockId, Error, Function, Location, Module, Op, OpId, ops};
 use jaxrs_kernel::program::{
     Branch, Case, ConstantId, Library, OriginId, Program, Scratch, Sharing, SortOrder, Step,
     StepId, StepKind, Storage, ValueId, While,
 };
+use jaxrs_kernel::scratch::scratch;
 use rustc_hash::FxHashMap;
 
 type Built = (Program, PrimaryMap<OriginId, Function>);
@@ -117,11 +119,24 @@ impl<'a> Builder<'a> {
             let kernel = self.comparator(op);
             *id = self.program.kernels.push(kernel);
         }
-        let operands: Vec<ValueId> = data.operands.iter().map(|&v| self.value(v)).collect();
+        let mut read = data.operands.clone();
+        if let (Op::DotGeneral(dot), Some([a, b])) = (&data.op, self.fused.contractions.get(&op)) {
+            let view = OpView { function: self.function, id: op };
+            let strided = dot.library_strided(view, [&a.strides, &b.strides]);
+            library = Library::Dot(strided.expect("a library call with dense operands, too"));
+            read = vec![a.base, b.base];
+        }
+        let operands: Vec<ValueId> = read.iter().map(|&v| self.value(v)).collect();
         let results: Vec<ValueId> = data.results.iter().map(|&v| self.value(v)).collect();
-        let origin = self.origin(&data.operands, &data.results);
-        let sharing = vec![vec![Sharing::Never; operands.len()]; results.len()];
-        self.step(StepKind::Library(library), operands, results, sharing, Some(origin))
+        let origin = self.origin(&read, &data.results);
+        let mut sharing = vec![vec![Sharing::Never; operands.len()]; results.len()];
+        if let Library::Sort(_) = &library {
+            // Each row is read before it is written.
+            (0..results.len()).for_each(|n| sharing[n][n] = Sharing::SameElement);
+        }
+        let scratch = scratch(&library);
+        let step = self.step(StepKind::Library(library), operands, results, sharing, Some(origin));
+        Step { scratch, ..step }
     }
 
     fn control(&mut self, op: OpId) -> Step {

@@ -3,6 +3,7 @@
 
 use super::cost::{self, Estimate, STEP};
 use super::maps::{IDENTITY, Site, Sites, operand_site};
+use super::strided::strided;
 use super::units::{Kind, UnitData, Units};
 use super::{Form, Fused, Group, Unit, constant, is_constant_storage, viewed};
 use crate::FusionMode;
@@ -11,6 +12,7 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use jaxrs_ir::lower::{ElementCost, Lowering};
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueDef, ValueId, ops};
+use jaxrs_kernel::program::Library;
 
 /// Rough instructions of a kernel beyond which nothing more is added.
 const MAX_SIZE: u32 = 4000;
@@ -139,9 +141,17 @@ impl Decider<'_> {
                 }
                 self.read_captures(op, unit, at);
             }
-            Lowering::Library(_) => {
+            Lowering::Library(library) => {
                 let unit = self.op_unit(op, at);
-                data.operands.iter().for_each(|&v| self.need(v, unit));
+                let contraction = matches!(library, Library::Dot(_));
+                if contraction && self.mode == FusionMode::On {
+                    let [a, b] = [0, 1].map(|n| strided(f, data.operands[n]));
+                    self.need(a.base, unit);
+                    self.need(b.base, unit);
+                    self.fused.contractions.insert(op, [a, b]);
+                } else {
+                    data.operands.iter().for_each(|&v| self.need(v, unit));
+                }
             }
             Lowering::Control => {
                 let unit = self.op_unit(op, at);
@@ -382,9 +392,8 @@ impl Decider<'_> {
         let f = self.f;
         let data = &f.ops[op];
         let result = f.ty(data.results[0]).bytes();
-        let large = |v: &ValueId, than: u64| {
-            f.ty(*v).bytes() > 512.max(than) && self.estimates[*v].made
-        };
+        let large =
+            |v: &ValueId, than: u64| f.ty(*v).bytes() > 512.max(than) && self.estimates[*v].made;
         let added: Vec<ValueId> = data
             .operands
             .iter()

@@ -3,6 +3,7 @@
 mod cost;
 mod decide;
 mod maps;
+mod strided;
 mod units;
 
 use crate::FusionMode;
@@ -10,6 +11,7 @@ use cranelift_entity::SecondaryMap;
 use jaxrs_ir::lower::Lowering;
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueDef, ValueId, ops};
 use rustc_hash::FxHashMap;
+pub use strided::Strided;
 
 /// A splat constant of at most so many bytes that must be memory is a constant of the program; a
 /// larger one is filled in when it is needed.
@@ -22,6 +24,8 @@ pub struct Fused {
     pub units: FxHashMap<BlockId, Vec<Unit>>,
     /// What each value is.
     pub forms: SecondaryMap<ValueId, Form>,
+    /// The operands of the contractions that read other memory than the operand's own.
+    pub contractions: FxHashMap<OpId, [Strided; 2]>,
 }
 
 /// What becomes one step.
