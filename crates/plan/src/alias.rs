@@ -3,13 +3,16 @@
 
 use crate::classes::{Classes, Conflict, Context};
 use crate::walk::{is_invariant, lists};
-use jaxrs_kernel::program::{Case, Step, StepId, StepKind, ValueId, While};
+use jaxrs_kernel::program::{Case, Donation, Step, StepId, StepKind, ValueId, While};
+use rustc_hash::FxHashSet;
 
 /// A place at which a value must be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Spot {
     /// An operand, before its step.
     Operand(StepId, u32),
+    /// What a step overwrites, for those that read it later: before the step.
+    Readers(StepId, u32),
     /// A carry's next value, at the bottom of its loop.
     Next(StepId, u32),
     /// A branch's result, at the branch's end.
@@ -31,15 +34,66 @@ pub(crate) struct Need {
 ///
 /// Updates come first, in order, since only the copy of an operand can stand in for one; then
 /// branches and loops, inner ones first.
-pub(crate) fn must_alias(context: &Context<'_>, classes: &mut Classes) -> Vec<Need> {
+///
+/// Where the memory of an overwritten value is to be kept in use, as a donated argument's or a
+/// carry's is, the copy is for its later readers, unless that was `tried`.
+pub(crate) fn must_alias(
+    context: &Context<'_>,
+    classes: &mut Classes,
+    tried: &FxHashSet<(StepId, u32)>,
+) -> Vec<Need> {
     let mut needs = Vec::new();
     let body = &context.program.body;
+    let home: FxHashSet<ValueId> = context
+        .program
+        .parameters
+        .iter()
+        .filter(|p| p.donation != Donation::Kept)
+        .map(|p| context.roots.root(p.value).value)
+        .collect();
     carries(context, classes, body);
-    updates(context, classes, body, &mut needs);
+    updates(context, classes, body, &Home { values: home.clone(), tried }, &mut needs);
     branches(context, classes, body, &mut needs);
-    initial(context, classes, body, &mut needs);
+    initial(context, classes, body, &Home { values: home, tried }, &mut needs);
     next(context, classes, body, &mut needs);
     needs
+}
+
+/// The values whose memory should stay in use, of the list at hand.
+struct Home<'a> {
+    values: FxHashSet<ValueId>,
+    tried: &'a FxHashSet<(StepId, u32)>,
+}
+
+impl Home<'_> {
+    /// Where the copy goes that lets a step overwrite an operand.
+    fn spot(&self, context: &Context<'_>, step: &Step, operand: u32, conflict: Conflict) -> Spot {
+        let value = step.operands[operand as usize];
+        let root = context.roots.root(value).value;
+        let readers = matches!(conflict, Conflict::Live(_))
+            && self.values.contains(&root)
+            && !context.roots.is_renamed(root)
+            && !self.tried.contains(&(step.id, operand));
+        if readers { Spot::Readers(step.id, operand) } else { Spot::Operand(step.id, operand) }
+    }
+
+    /// The same for a list inside a step.
+    fn inside(&self, step: &Step, list: usize) -> Home<'_> {
+        let values = match &step.kind {
+            // The condition's list comes first.
+            StepKind::While(inner) if list == 1 => (0..inner.carries.len())
+                .filter(|&i| !is_invariant(inner, i))
+                .map(|i| inner.carries[i])
+                .collect(),
+            StepKind::While(_)
+            | StepKind::Case(_)
+            | StepKind::Kernel(_)
+            | StepKind::Library(_)
+            | StepKind::Copy
+            | StepKind::Tile(_) => FxHashSet::default(),
+        };
+        Home { values, tried: self.tried }
+    }
 }
 
 fn loop_of(step: &Step) -> Option<&While> {
@@ -64,16 +118,25 @@ fn carries(context: &Context<'_>, classes: &mut Classes, steps: &[Step]) {
     }
 }
 
-fn updates(context: &Context<'_>, classes: &mut Classes, steps: &[Step], needs: &mut Vec<Need>) {
+fn updates(
+    context: &Context<'_>,
+    classes: &mut Classes,
+    steps: &[Step],
+    home: &Home<'_>,
+    needs: &mut Vec<Need>,
+) {
     for step in steps {
         for &(result, operand) in &step.updates {
             let value = step.operands[operand as usize];
             let merged = classes.merge(context, value, step.results[result as usize]);
             if let Err(conflict) = merged {
-                needs.push(Need { spot: Spot::Operand(step.id, operand), value, conflict });
+                let spot = home.spot(context, step, operand, conflict);
+                needs.push(Need { spot, value, conflict });
             }
         }
-        lists(step).into_iter().for_each(|list| updates(context, classes, list, needs));
+        for (i, list) in lists(step).into_iter().enumerate() {
+            updates(context, classes, list, &home.inside(step, i), needs);
+        }
     }
 }
 
@@ -92,17 +155,26 @@ fn branches(context: &Context<'_>, classes: &mut Classes, steps: &[Step], needs:
     }
 }
 
-fn initial(context: &Context<'_>, classes: &mut Classes, steps: &[Step], needs: &mut Vec<Need>) {
+fn initial(
+    context: &Context<'_>,
+    classes: &mut Classes,
+    steps: &[Step],
+    home: &Home<'_>,
+    needs: &mut Vec<Need>,
+) {
     for step in steps {
         if let Some(inner) = loop_of(step) {
             for i in (0..inner.carries.len()).filter(|&i| !is_invariant(inner, i)) {
                 let value = step.operands[i];
                 if let Err(conflict) = classes.merge(context, value, inner.carries[i]) {
-                    needs.push(Need { spot: Spot::Operand(step.id, i as u32), value, conflict });
+                    let spot = home.spot(context, step, i as u32, conflict);
+                    needs.push(Need { spot, value, conflict });
                 }
             }
         }
-        lists(step).into_iter().for_each(|list| initial(context, classes, list, needs));
+        for (i, list) in lists(step).into_iter().enumerate() {
+            initial(context, classes, list, &home.inside(step, i), needs);
+        }
     }
 }
 

@@ -1,16 +1,22 @@
 //! Puts the copies that a plan needs into the program, each with its reason.
 
+use crate::CopyNote;
 use crate::alias::{Need, Spot};
 use crate::classes::{Classes, Conflict, Context};
 use crate::walk::{Roots, TimeLine, lists, lists_mut, reads, visit};
-use crate::{CopyNote, PlanError};
 use jaxrs_kernel::program::{
-    Program, Scratch, Sharing, SourcePlace, Step, StepId, StepKind, Storage, Value, ValueId,
+    Bytes, Program, Scratch, Sharing, SourcePlace, Step, StepId, StepKind, Storage, Value, ValueId,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A copy at the end of a list: position, source and reason.
 type TailCopy = (u32, ValueId, String);
+
+/// The copies at the end of a loop's body (list 0) or of a branch (by its index).
+type Tails = FxHashMap<(StepId, u32), Vec<TailCopy>>;
+
+/// Copies before steps: the operand, the copy, and whether it is for later readers.
+type Before = FxHashMap<StepId, Vec<(u32, Step, bool)>>;
 
 /// The copies put in so far.
 #[derive(Clone, Debug, Default)]
@@ -19,9 +25,11 @@ pub(crate) struct Copies {
     reasons: FxHashMap<StepId, String>,
     /// At the bottom of a loop (list 0) or the end of a branch (by its index): position, source and
     /// reason.
-    tails: FxHashMap<(StepId, u32), Vec<TailCopy>>,
+    tails: Tails,
     /// The steps of `tails`, ordered afresh whenever one is added.
     tail_steps: FxHashSet<StepId>,
+    /// Steps and operands that were overwritten at the cost of their later readers.
+    pub(crate) tried: FxHashSet<(StepId, u32)>,
     /// The next free step id.
     pub(crate) next_step: u32,
 }
@@ -136,10 +144,12 @@ impl Copies {
         let step = self.step(program, value, reason);
         let copy = step.results[0];
         program.results[i] = copy;
-        for later in &mut program.body[at..] {
-            replace(later, value, copy);
-        }
-        program.body.insert(at, step);
+        let mut renaming = Renaming::default();
+        renaming.add(value, copy);
+        let mut body = std::mem::take(&mut program.body);
+        body[at..].iter_mut().for_each(|later| renaming.step(program, &mut self.tails, later));
+        body.insert(at, step);
+        program.body = body;
     }
 
     /// Puts in the copies for `needs`, which were found for this program and these classes.
@@ -149,69 +159,82 @@ impl Copies {
         needs: &[Need],
         reasons: Vec<String>,
         class_of: &impl Fn(ValueId) -> ValueId,
-    ) -> Result<(), PlanError> {
-        let mut before: FxHashMap<StepId, Vec<(u32, Step)>> = FxHashMap::default();
+    ) {
+        let mut before: Before = FxHashMap::default();
         for (need, reason) in needs.iter().zip(reasons) {
             match need.spot {
                 Spot::Operand(step, operand) => {
                     let copy = self.step(program, need.value, reason);
-                    before.entry(step).or_default().push((operand, copy));
+                    before.entry(step).or_default().push((operand, copy, false));
+                }
+                Spot::Readers(step, operand) => {
+                    let copy = self.step(program, need.value, reason);
+                    self.tried.insert((step, operand));
+                    before.entry(step).or_default().push((operand, copy, true));
                 }
                 Spot::Next(step, slot) => {
-                    self.tail(program, (step, 0), slot, need.value, reason)?;
+                    self.tail((step, 0), slot, need.value, reason);
                 }
                 Spot::Branch(step, branch, slot) => {
-                    self.tail(program, (step, branch), slot, need.value, reason)?;
+                    self.tail((step, branch), slot, need.value, reason);
                 }
             }
         }
         let mut body = std::mem::take(&mut program.body);
-        self.rebuild(program, &mut body, &mut before, class_of);
+        let mut renaming = self.rebuild(program, &mut body, &mut before, class_of);
+        let mut results = std::mem::take(&mut program.results);
+        results.iter_mut().for_each(|v| renaming.apply(program, v));
+        program.results = results;
         program.body = body;
-        Ok(())
     }
 
-    fn tail(
-        &mut self,
-        program: &Program,
-        list: (StepId, u32),
-        slot: u32,
-        value: ValueId,
-        reason: String,
-    ) -> Result<(), PlanError> {
+    /// Adds a copy at the end of a list. One that is there already only stood in the wrong order:
+    /// all of them are ordered afresh.
+    fn tail(&mut self, list: (StepId, u32), slot: u32, value: ValueId, reason: String) {
         let tail = self.tails.entry(list).or_default();
-        if tail.iter().any(|t| t.0 == slot) {
-            return Err(PlanError::Internal(format!(
-                "a copy of {} does not settle its place",
-                program.values[value].name
-            )));
+        if tail.iter().all(|t| t.0 != slot) {
+            tail.push((slot, value, reason));
         }
-        tail.push((slot, value, reason));
-        Ok(())
     }
 
     fn rebuild(
         &mut self,
         program: &mut Program,
         steps: &mut Vec<Step>,
-        before: &mut FxHashMap<StepId, Vec<(u32, Step)>>,
+        before: &mut Before,
         class_of: &impl Fn(ValueId) -> ValueId,
-    ) {
+    ) -> Renaming {
         let old = std::mem::take(steps);
+        let mut renaming = Renaming::default();
         for mut step in old {
             if self.tail_steps.remove(&step.id) {
                 continue;
             }
+            renaming.step(program, &mut self.tails, &mut step);
+            let mut inner = Vec::new();
             for list in lists_mut(&mut step) {
-                self.rebuild(program, list, before, class_of);
+                inner.push(self.rebuild(program, list, before, class_of));
+            }
+            for (i, mut names) in inner.into_iter().enumerate() {
+                names.ends(program, &mut self.tails, &mut step, i);
             }
             self.tails_of(program, &mut step, class_of);
-            for (operand, copy) in before.remove(&step.id).unwrap_or_default() {
-                step.operands[operand as usize] = copy.results[0];
+            for (operand, copy, for_readers) in before.remove(&step.id).unwrap_or_default() {
+                let operand = operand as usize;
+                if for_readers {
+                    // The step itself reads the copy, too, but for the one it overwrites.
+                    let kept = step.operands[operand];
+                    renaming.add(kept, copy.results[0]);
+                    renaming.step(program, &mut self.tails, &mut step);
+                    step.operands[operand] = kept;
+                } else {
+                    step.operands[operand] = copy.results[0];
+                }
                 steps.push(copy);
             }
             steps.push(step);
         }
+        renaming
     }
 
     /// Writes the copies at the ends of a step's lists.
@@ -308,29 +331,93 @@ struct Tail {
     values: Vec<(u32, ValueId)>,
 }
 
-/// Makes a step read another value.
-fn replace(step: &mut Step, from: ValueId, to: ValueId) {
-    let swap = |v: &mut ValueId| {
-        if *v == from {
-            *v = to;
-        }
-    };
-    step.operands.iter_mut().for_each(swap);
-    match &mut step.kind {
-        StepKind::While(inner) => {
-            swap(&mut inner.condition_value);
-            inner.next.iter_mut().for_each(swap);
-        }
-        StepKind::Case(inner) => {
-            inner.branches.iter_mut().flat_map(|b| &mut b.results).for_each(swap);
-        }
-        StepKind::Tile(tile) => {
-            tile.steps.iter_mut().for_each(|s| replace(s, from, to));
-        }
-        StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy => {}
+/// Values that later readers read under another name.
+#[derive(Default)]
+struct Renaming {
+    to: FxHashMap<ValueId, ValueId>,
+}
+
+impl Renaming {
+    /// Readers of `from`, or of a part of it, read `to` from now on.
+    fn add(&mut self, from: ValueId, to: ValueId) {
+        self.to.insert(from, to);
     }
-    for list in lists_mut(step) {
-        list.iter_mut().for_each(|s| replace(s, from, to));
+
+    fn apply(&mut self, program: &mut Program, value: &mut ValueId) {
+        if self.to.is_empty() {
+            return;
+        }
+        if let Some(&to) = self.to.get(value) {
+            *value = to;
+            return;
+        }
+        // A view of what is renamed, or of what the renamed one is a view of.
+        let base_of = |program: &Program, v: ValueId| match program.values[v].storage {
+            Storage::View { base, offset } => Some((base, offset)),
+            Storage::Own | Storage::Parameter(_) | Storage::Constant(_) => None,
+        };
+        let (base, offset) = base_of(program, *value).unwrap_or((*value, Bytes(0)));
+        let found = self.to.iter().find_map(|(&from, &to)| {
+            let from_base = base_of(program, from).map_or(from, |b| b.0);
+            (from_base == base).then_some(to)
+        });
+        let Some(to) = found else { return };
+        let data = &program.values[*value];
+        let name = format!("{}.view{}", data.name, program.values.len());
+        let view = Value { name, storage: Storage::View { base: to, offset }, ..data.clone() };
+        let view = program.values.push(view);
+        self.to.insert(*value, view);
+        *value = view;
+    }
+
+    /// Renames what a step reads, inside it too.
+    fn step(&mut self, program: &mut Program, tails: &mut Tails, step: &mut Step) {
+        if self.to.is_empty() {
+            return;
+        }
+        for list in 0..lists(step).len() as u32 {
+            for copy in tails.get_mut(&(step.id, list)).into_iter().flatten() {
+                self.apply(program, &mut copy.1);
+            }
+        }
+        step.operands.iter_mut().for_each(|v| self.apply(program, v));
+        match &mut step.kind {
+            StepKind::While(inner) => {
+                self.apply(program, &mut inner.condition_value);
+                inner.next.iter_mut().for_each(|v| self.apply(program, v));
+            }
+            StepKind::Case(inner) => {
+                let results = inner.branches.iter_mut().flat_map(|b| &mut b.results);
+                results.for_each(|v| self.apply(program, v));
+            }
+            StepKind::Tile(tile) => {
+                tile.steps.iter_mut().for_each(|s| self.step(program, tails, s));
+            }
+            StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy => {}
+        }
+        for list in lists_mut(step) {
+            list.iter_mut().for_each(|s| self.step(program, tails, s));
+        }
+    }
+
+    /// Renames what is read at the end of a step's list.
+    fn ends(&mut self, program: &mut Program, tails: &mut Tails, step: &mut Step, list: usize) {
+        let tail = match step.kind {
+            StepKind::While(_) if list == 0 => None,
+            StepKind::While(_) => tails.get_mut(&(step.id, 0)),
+            _ => tails.get_mut(&(step.id, list as u32)),
+        };
+        for copy in tail.into_iter().flatten() {
+            self.apply(program, &mut copy.1);
+        }
+        match &mut step.kind {
+            StepKind::While(inner) if list == 0 => self.apply(program, &mut inner.condition_value),
+            StepKind::While(inner) => inner.next.iter_mut().for_each(|v| self.apply(program, v)),
+            StepKind::Case(inner) => {
+                inner.branches[list].results.iter_mut().for_each(|v| self.apply(program, v));
+            }
+            StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy | StepKind::Tile(_) => {}
+        }
     }
 }
 
@@ -348,7 +435,7 @@ fn reason(context: &Context<'_>, classes: &Classes, readers: &Readers, need: &Ne
     let root = context.roots.root(need.value).value;
     let name = &program.values[root].name;
     let place = match need.spot {
-        Spot::Operand(..) => "is written in place",
+        Spot::Operand(..) | Spot::Readers(..) => "is written in place",
         Spot::Next(..) => "becomes a loop's carry",
         Spot::Branch(..) => "becomes a branch's result",
     };

@@ -3,6 +3,7 @@
 //! [`plan`](fn@plan) is the pipeline: schedule, alias, donate, share, place, validate. Modules:
 //! * `walk`: owners of bytes, and the one time line of steps; `liveness`: when bytes are in use.
 //! * `split`: cheap values are made again rather than copied; `schedule`: the order of the steps; readers stand before the in-place writer.
+//! * `unroll`: loops whose carries change places, repeated until they are back.
 //! * `classes`, `alias`, `copies`, `donate`, `share`: values that share memory, and the copies
 //!   without which they cannot.
 //! * `regions` and [`pack`]: the arena, and results and dead arguments as room for others.
@@ -21,6 +22,7 @@ pub mod report;
 mod schedule;
 mod share;
 mod split;
+mod unroll;
 pub mod validate;
 mod walk;
 
@@ -30,8 +32,10 @@ use crate::liveness::Liveness;
 use crate::pack::Effort;
 use crate::walk::{Roots, TimeLine};
 use cranelift_entity::SecondaryMap;
-use jaxrs_kernel::program::{Bytes, ConstantId, Donation, Program, Step, StepId, Storage, ValueId};
-use rustc_hash::FxHashMap;
+use jaxrs_kernel::program::{
+    Branch, Bytes, ConstantId, Donation, Program, Step, StepId, StepKind, Storage, ValueId,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A region of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -181,11 +185,81 @@ pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanErro
     let mut copies = Copies::new(&program);
     copies.results(&mut program);
     split::split(&mut program, &mut copies.next_step);
+    let mut best = best_order(program.clone(), &copies, options)?;
+    let loops = loops_that_copy(&best.program);
+    let mut least = copying(&best.program, &best.program.body, &FxHashSet::default());
+    for times in [2, 3] {
+        if loops.is_empty() || least < MIN_COPIED {
+            break;
+        }
+        let (mut program, mut copies) = (program.clone(), copies.clone());
+        let unrolled = unroll::unroll(&mut program, &loops, times, &mut copies.next_step);
+        let Some(branches) = unrolled else { break };
+        let planned = best_order(program, &copies, options)?;
+        let copied = copying(&planned.program, &planned.program.body, &branches);
+        if copied <= least / 2 && planned.arena.0 <= best.arena.0 + best.arena.0 / 16 + 4096 {
+            (best, least) = (planned, copied);
+        }
+    }
+    if options.validate {
+        validate::validate(&best)?;
+    }
+    Ok(best)
+}
+
+/// Bytes copied in an iteration for which a loop may be unrolled.
+const MIN_COPIED: u64 = 1024;
+
+/// How often a loop is taken to run, to weigh the copies inside.
+const ITERATIONS: u64 = 16;
+
+/// The loops that copy carries in every iteration.
+fn loops_that_copy(program: &Program) -> FxHashSet<StepId> {
+    let mut loops = FxHashSet::default();
+    walk::visit(&program.body, &mut |step| {
+        let StepKind::While(inner) = &step.kind else { return };
+        if copying(program, &inner.body, &FxHashSet::default()) >= MIN_COPIED {
+            loops.insert(step.id);
+        }
+    });
+    loops
+}
+
+/// Bytes copied by steps, more for those in loops. The last side of the `ending` branches runs once
+/// in a loop.
+fn copying(program: &Program, steps: &[Step], ending: &FxHashSet<StepId>) -> u64 {
+    let of = |list: &[Step]| copying(program, list, ending);
+    steps
+        .iter()
+        .map(|step| match &step.kind {
+            StepKind::Copy => program.values[step.results[0]].bytes().0,
+            StepKind::While(inner) => {
+                of(&inner.condition).saturating_add(of(&inner.body)).saturating_mul(ITERATIONS)
+            }
+            StepKind::Case(inner) => {
+                let once = ending.contains(&step.id);
+                let last = inner.branches.len() - 1;
+                let side = |(i, b): (usize, &Branch)| {
+                    if once && i == last { of(&b.steps) / ITERATIONS } else { of(&b.steps) }
+                };
+                inner.branches.iter().enumerate().map(side).max().unwrap_or(0)
+            }
+            StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Tile(_) => 0,
+        })
+        .fold(0, u64::saturating_add)
+}
+
+/// Plans a program in each of several orders, as far as time allows, and keeps the best.
+fn best_order(
+    mut program: Program,
+    copies: &Copies,
+    options: &Options,
+) -> Result<Planned, PlanError> {
     let candidates = schedule::schedule(&mut program);
     let count = (MAX_PLANNED / (program.body.len() + 1)).clamp(1, candidates.len().max(1));
     let mut best: Option<(Ordered, (u64, u64))> = None;
     for candidate in candidates.into_iter().take(count) {
-        let mut ordered = Ordered::new(&program, &copies, &candidate);
+        let mut ordered = Ordered::new(&program, copies, &candidate);
         let cost = if count == 1 { (0, 0) } else { ordered.cost(options)? };
         if best.as_ref().is_none_or(|(_, least)| cost < *least) {
             best = Some((ordered, cost));
@@ -195,11 +269,7 @@ pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanErro
         }
     }
     let (ordered, _) = best.expect("there is always an order");
-    let planned = ordered.finish(options)?;
-    if options.validate {
-        validate::validate(&planned)?;
-    }
-    Ok(planned)
+    ordered.finish(options)
 }
 
 /// A program in one order.
@@ -229,11 +299,11 @@ impl Ordered {
             let live = Liveness::new(program, &roots, &line);
             let context = Context::new(program, &roots, &line, options.threads);
             let mut classes = Classes::new(&context, &live);
-            let needs = alias::must_alias(&context, &mut classes);
+            let needs = alias::must_alias(&context, &mut classes, &self.copies.tried);
             if !needs.is_empty() {
                 let reasons = copies::reasons(&context, &classes, &needs);
                 let of = |v: ValueId| classes.find(roots.root(v).value);
-                self.copies.insert(&mut self.program, &needs, reasons, &of)?;
+                self.copies.insert(&mut self.program, &needs, reasons, &of);
                 continue;
             }
             let late = donate::donate(&context, &mut classes, options.strict_aliases);

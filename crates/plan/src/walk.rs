@@ -7,7 +7,7 @@
 
 use cranelift_entity::SecondaryMap;
 use jaxrs_kernel::program::{Program, Step, StepId, StepKind, Storage, ValueId, While};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A point of the time line.
 pub(crate) type Point = u32;
@@ -25,6 +25,7 @@ pub(crate) struct Root {
 #[derive(Clone, Default)]
 pub(crate) struct Roots {
     owner: FxHashMap<ValueId, ValueId>,
+    renamed: FxHashSet<ValueId>,
     of: SecondaryMap<ValueId, Option<Root>>,
 }
 
@@ -44,6 +45,7 @@ impl Roots {
         for value in program.values.keys() {
             roots.of[value] = Some(roots.resolve(program, value));
         }
+        roots.renamed = roots.owner.keys().map(|&v| roots.root(v).value).collect();
         roots
     }
 
@@ -52,7 +54,12 @@ impl Roots {
         self.of[value].unwrap_or(Root { value, offset: 0 })
     }
 
-    /// Whether two values are the same bytes, whole.
+    /// Whether a carry or a loop's result is only another name of this owner.
+    pub(crate) fn is_renamed(&self, owner: ValueId) -> bool {
+        self.renamed.contains(&owner)
+    }
+
+    /// Whether a value is all of its owner's bytes.
     pub(crate) fn is_whole(&self, program: &Program, value: ValueId) -> bool {
         let root = self.root(value);
         root.offset == 0 && program.values[root.value].bytes() == program.values[value].bytes()
