@@ -225,8 +225,13 @@ fn single_precision() {
             }
         }
         while columns[0].len() < count {
-            for column in &mut columns {
-                column.push(bits.single());
+            let first = bits.single();
+            columns[0].push(first);
+            if let Some(column) = columns.get_mut(1) {
+                // Every other one such that a power is in range, but may be near its ends.
+                let exponent = (bits.unit() - 0.5) * 176.0 / f64::from(first.abs()).ln();
+                let any = bits.single();
+                column.push(if bits.next() % 2 == 0 { any } else { exponent as f32 });
             }
         }
         let rows = columns[0].len();

@@ -166,8 +166,14 @@ fn exp_clamped(m: &mut Math<'_>, x: Reg) -> Reg {
 
 /// `e^(x + low)` where `low` is small beside `x`, without the error that `x` alone would make.
 pub(super) fn exp_sum(m: &mut Math<'_>, x: Reg, low: Reg) -> Reg {
-    let one = m.c(1.0);
-    exp_product(m, one, x, low)
+    let (largest, least) = (largest(m), least(m));
+    let x = m.min_c(x, largest);
+    let x = m.max_c(x, least);
+    let bias = two_step_bias(m);
+    let split = split(m, x, bias);
+    let rest = m.add(split.rest, low);
+    let value = exp_rest(m, rest);
+    scale(m, value, split.bits)
 }
 
 /// `factor * e^(x + low)`, rounded to the type's range at the end only.

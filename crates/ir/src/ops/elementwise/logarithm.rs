@@ -102,20 +102,25 @@ fn log_of(m: &mut Math<'_>, e: Reg, f: Reg) -> Reg {
 }
 
 pub(super) fn log(m: &mut Math<'_>, x: Reg) -> Reg {
-    // A number below the normal range is scaled into it.
-    let mantissa = m.mantissa();
-    let (least, up) =
-        (if m.wide() { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() }, mantissa as f64);
-    let small = m.lt(x, least);
-    let scaled = m.mul_c(x, 2f64.powi(mantissa as i32));
-    let scaled = m.select(small, scaled, x);
-    let parts = parts(m, scaled);
-    let offset = exponent_offset(m);
-    let offset = m.select_cc(small, offset + up, offset);
-    let e = m.sub(parts.exponent_float, offset);
+    let value = log_of_normal(m, x, 0.0);
+    let normal = m.is_normal(x);
+    let other = m.not(normal);
+    m.rarely(other, &[value], |m| {
+        // A number below the normal range is scaled into it.
+        let mantissa = m.mantissa();
+        let scaled = m.mul_c(x, 2f64.powi(mantissa as i32));
+        let value = log_of_normal(m, scaled, mantissa as f64);
+        vec![special(m, x, 0.0, value)]
+    })[0]
+}
+
+/// The logarithm of a positive normal number over `2^scale`.
+fn log_of_normal(m: &mut Math<'_>, x: Reg, scale: f64) -> Reg {
+    let parts = parts(m, x);
+    let offset = exponent_offset(m) + scale;
+    let e = m.add_c(parts.exponent_float, -offset);
     let f = m.add_c(parts.m, -1.0);
-    let value = log_of(m, e, f);
-    special(m, x, 0.0, value)
+    log_of(m, e, f)
 }
 
 /// `value` for `pole < x < inf`; -inf at the pole, NaN below; infinity and NaN themselves.

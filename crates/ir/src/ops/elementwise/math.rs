@@ -232,6 +232,16 @@ impl Math<'_> {
         if self.wide() { value.to_bits() as i64 } else { i64::from((value as f32).to_bits()) }
     }
 
+    /// Whether `x` is positive, finite and not below the normal range.
+    pub(super) fn is_normal(&mut self, x: Reg) -> Reg {
+        let least = if self.wide() { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() };
+        let (least, infinity) = (self.bits_of(least), self.bits_of(f64::INFINITY));
+        let bits = self.bits(x);
+        let above = self.int_c(BinaryOp::Sub, bits, least);
+        let range = self.int(infinity - least);
+        self.b.compare(Compare::Lt, CompareKind::Unsigned, above, range)
+    }
+
     /// The sign bit alone, as an integer.
     pub(super) fn sign_bit(&mut self, x: Reg) -> Reg {
         let bits = self.bits(x);
