@@ -31,6 +31,10 @@ fn main() {
                 continue;
             }
         };
+        let mut lowered = lowered;
+        if std::env::var("NO_SCRATCH").is_ok() {
+            lowered.program.body.iter_mut().for_each(bare);
+        }
         let options = jaxrs_plan::Options { threads: 1, ..Default::default() };
         match jaxrs_plan::plan(lowered.program, &options) {
             Ok(planned) => {
@@ -42,5 +46,16 @@ fn main() {
             }
             Err(error) => println!("{name} {error:?}"),
         }
+    }
+}
+
+/// Takes scratch away, to see the values alone.
+fn bare(step: &mut jaxrs_kernel::program::Step) {
+    use jaxrs_kernel::program::StepKind;
+    step.scratch = Default::default();
+    match &mut step.kind {
+        StepKind::While(w) => w.condition.iter_mut().chain(&mut w.body).for_each(bare),
+        StepKind::Case(c) => c.branches.iter_mut().flat_map(|b| &mut b.steps).for_each(bare),
+        _ => {}
     }
 }

@@ -68,10 +68,12 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("fold", &mut function, passes::fold::run);
     p.pass("algebra", &mut function, passes::algebra::run);
     p.pass("cse", &mut function, passes::cse::run);
+    p.pass("trips", &mut function, passes::trips::run);
     p.pass("loops", &mut function, passes::loops::run);
     p.pass("fold again", &mut function, passes::fold::run);
     p.pass("algebra again", &mut function, passes::algebra::run);
     p.pass("cse again", &mut function, passes::cse::run);
+    p.pass("masks", &mut function, passes::masks::run);
     p.pass("sink", &mut function, passes::sink::run);
     p.pass("barriers", &mut function, passes::barriers::run);
     p.pass("private", &mut function, passes::private::run);

@@ -30,34 +30,50 @@ pub struct Estimate {
     pub made: bool,
 }
 
-/// Units of an element of this type moved to or from memory.
+/// A tensor of at most so many bytes stays in the nearest cache.
+const NEAR_BYTES: u64 = 16 << 10;
+
+/// Units of an element of the value moved to or from memory.
 pub fn traffic(f: &Function, value: ValueId) -> f64 {
-    MEMORY * f.ty(value).dtype.size() as f64 / 4.0
+    let ty = f.ty(value);
+    if ty.bytes() <= NEAR_BYTES { 1.0 } else { MEMORY * ty.dtype.size() as f64 / 4.0 }
 }
 
 /// The estimates of all values.
 pub fn estimates(f: &Function) -> SecondaryMap<ValueId, Estimate> {
     let mut all = SecondaryMap::new();
-    block(f, f.body, &mut all);
+    let mut uses = SecondaryMap::new();
+    for block in f.blocks.values() {
+        let operands = block.ops.iter().flat_map(|&op| &f.ops[op].operands);
+        operands.chain(&block.yields).for_each(|&v| uses[v] += 1);
+    }
+    block(f, f.body, &uses, &mut all);
     all
 }
 
-fn block(f: &Function, id: BlockId, all: &mut SecondaryMap<ValueId, Estimate>) {
+type Uses = SecondaryMap<ValueId, u32>;
+
+fn block(f: &Function, id: BlockId, uses: &Uses, all: &mut SecondaryMap<ValueId, Estimate>) {
     for &argument in &f.blocks[id].arguments {
         all[argument] = Estimate { work: 0.0, symbolic: false, memory: true, made: false };
     }
     for &op in &f.blocks[id].ops {
         if region::is_control(f, op) {
-            f.ops[op].regions.iter().for_each(|&region| block(f, region, all));
+            f.ops[op].regions.iter().for_each(|&region| block(f, region, uses, all));
         }
-        let estimate = estimate(f, op, all);
+        let estimate = estimate(f, op, uses, all);
         for &result in &f.ops[op].results {
             all[result] = estimate;
         }
     }
 }
 
-fn estimate(f: &Function, op: OpId, all: &SecondaryMap<ValueId, Estimate>) -> Estimate {
+fn estimate(
+    f: &Function,
+    op: OpId,
+    uses: &Uses,
+    all: &SecondaryMap<ValueId, Estimate>,
+) -> Estimate {
     let data = &f.ops[op];
     let (own, times) = match ops::lower(f, op) {
         Lowering::Elements { cost: ElementCost::Free, .. } => (0.5, 1.0),
@@ -88,8 +104,11 @@ fn estimate(f: &Function, op: OpId, all: &SecondaryMap<ValueId, Estimate>) -> Es
             work += times * each * repeated(f, op);
         }
     }
-    let memory = times > SHORT_LOOP as f64;
-    made |= memory;
+    let long = times > SHORT_LOOP as f64;
+    made |= long;
+    // What is expensive is seldom computed twice.
+    let shared = own >= EXPENSIVE && data.results.iter().any(|&v| uses[v] > 1);
+    let memory = long || shared;
     Estimate { work: work.min(1e12), symbolic: symbolic && work <= 8.0, memory, made }
 }
 

@@ -362,7 +362,8 @@ impl Decider<'_> {
         let traffic = cost::traffic(f, value);
         let code = CODE * f64::from(size) * (sites.len() - 1) as f64;
         // Memory is dear: what is written is first fetched, and it needs a place.
-        let stored = length * (estimate.work + 3.0 * traffic) + evaluations * traffic + STEP;
+        let place = 3.0 * cost::MEMORY * f.ty(value).dtype.size() as f64 / 4.0;
+        let stored = length * (estimate.work + place) + evaluations * traffic + STEP;
         inlined + code <= stored
     }
 
@@ -383,7 +384,11 @@ impl Decider<'_> {
             }
             if estimate.memory { cost::traffic(f, operand) } else { estimate.work }
         });
-        own + operands.sum::<f64>()
+        let times = match ops::lower(f, op) {
+            Lowering::Elements { cost: ElementCost::Loop(n), .. } => n as f64,
+            _ => 1.0,
+        };
+        own + times * operands.sum::<f64>()
     }
 
     /// Whether computing the op in a unit would make it read too many large intermediate values at
