@@ -1,0 +1,41 @@
+//! `jaxrs-compile plan`.
+
+use crate::{Outcome, program, write_output};
+use jaxrs::compile;
+use std::path::PathBuf;
+
+/// What to show of the plan.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    program: program::Args,
+    /// How to show it.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Say more: every value with its place and life.
+    #[arg(long)]
+    explain: bool,
+    /// Where to write it; standard output by default.
+    #[arg(short)]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Html,
+}
+
+/// Plans the program and shows the plan; nothing is compiled to native code.
+pub fn run(args: &Args) -> Outcome {
+    let (source, shown) = (args.program.source()?, args.program.shown());
+    let planned = compile::plan(&source, &shown, &args.program.options()).map_err(program::failure)?;
+    let report = planned.report(&shown);
+    let text = match args.format {
+        Format::Text => report.text(args.explain),
+        Format::Json => report.json(),
+        Format::Html => report.html(),
+    };
+    write_output(args.output.as_deref(), &text)
+}
