@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Outcome {
     let (mut times, mut total) = (Vec::new(), 0.0);
     let least = args.runs.max(5);
     while (times.len() as u32) < least || (total < SECONDS && (times.len() as u32) < MOST_RUNS) {
-        caller.renew_donated();
+        caller.renew_donated().map_err(Failure::program)?;
         let begin = Instant::now();
         let results = caller.call().map_err(Failure::program)?;
         let elapsed = begin.elapsed().as_secs_f64();

@@ -86,8 +86,7 @@ fn compiled(mut module: Module, file: &str) -> Verdict {
     let literal = |t: &Tensor| Literal::dense(t.ty.clone(), t.bytes.clone());
     let mut values = results[results.len() - checks.iter().map(|c| c.1).sum::<usize>()..].iter();
     for (check, operands) in checks {
-        let operands: Vec<Literal> =
-            values.by_ref().take(operands).map(literal).collect();
+        let operands: Vec<Literal> = values.by_ref().take(operands).map(literal).collect();
         let expected = check.expected.as_ref().unwrap_or_else(|| &operands[operands.len() - 1]);
         if let Err(difference) = check.compare(&operands[0], expected) {
             return Verdict::Failed(difference);

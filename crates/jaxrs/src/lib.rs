@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 pub mod check;
+mod checked;
 pub mod compare;
 pub mod compile;
 pub mod tensor;

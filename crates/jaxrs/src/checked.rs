@@ -1,0 +1,165 @@
+//! `JAXRS_CHECK=1`: each step's result beside the interpreter's on the same operands.
+
+use crate::compare::{Tolerance, difference};
+use crate::tensor::{self, Tensor};
+use cranelift_entity::PrimaryMap;
+use jaxrs_cpu::{Hook, Moment};
+use jaxrs_ir::{Attributes, DType, Function, Literal, Module, TensorType, interpret, text};
+use jaxrs_kernel::program::{OriginId, StepId, ValueId};
+use jaxrs_kernel::{Program, Step, StepKind};
+use jaxrs_plan::Planned;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex};
+
+/// Compares steps as they run. Loops and branches are compared by their inner steps.
+pub(crate) struct Checker {
+    program: Program,
+    origins: PrimaryMap<OriginId, Function>,
+    steps: FxHashMap<StepId, Step>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    operands: FxHashMap<StepId, Vec<Literal>>,
+    fault: Option<String>,
+}
+
+impl Checker {
+    pub(crate) fn new(planned: &Planned, origins: &PrimaryMap<OriginId, Function>) -> Arc<Checker> {
+        let mut steps = FxHashMap::default();
+        for_each_step(&planned.program.body, &mut |step: &Step| {
+            let composed = matches!(step.kind, StepKind::While(_) | StepKind::Case(_));
+            if step.origin.is_some() && !composed {
+                steps.insert(step.id, step.clone());
+            }
+        });
+        Arc::new(Checker {
+            program: planned.program.clone(),
+            origins: origins.clone(),
+            steps,
+            state: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn hook(self: &Arc<Checker>) -> Hook {
+        let checker = Arc::clone(self);
+        Arc::new(move |moment| checker.look(moment))
+    }
+
+    /// The first difference since the last call of this function.
+    pub(crate) fn take_fault(&self) -> Option<String> {
+        self.state.lock().ok()?.fault.take()
+    }
+
+    fn look(&self, moment: &Moment<'_>) {
+        let Some(step) = self.steps.get(&moment.step) else { return };
+        let Ok(mut state) = self.state.lock() else { return };
+        if state.fault.is_some() {
+            return;
+        }
+        if !moment.done {
+            let operands = step.operands.iter().map(|&v| self.literal(moment, v)).collect();
+            // An operand without a place is a local value of a tile around the step.
+            if let Some(operands) = operands {
+                state.operands.insert(step.id, operands);
+            }
+        } else if let Some(operands) = state.operands.remove(&step.id) {
+            state.fault = self.compare(moment, step, &operands);
+        }
+    }
+
+    fn ty(&self, value: ValueId) -> TensorType {
+        let value = &self.program.values[value];
+        TensorType::new(value.shape.clone(), value.dtype)
+    }
+
+    fn literal(&self, moment: &Moment<'_>, value: ValueId) -> Option<Literal> {
+        Some(Literal::dense(self.ty(value), moment.bytes(value)?.to_vec()))
+    }
+
+    fn compare(&self, moment: &Moment<'_>, step: &Step, operands: &[Literal]) -> Option<String> {
+        let origin = &self.origins[step.origin?];
+        let expected = match interpret::call(None, origin, operands) {
+            Ok(expected) => expected,
+            Err(error) => return Some(format!("check: {}: {}", step.id, error.message)),
+        };
+        for (&value, expected) in step.results.iter().zip(&expected) {
+            let got = Tensor { ty: self.ty(value), bytes: moment.bytes(value)?.to_vec() };
+            let expected = Tensor { ty: expected.ty().clone(), bytes: expected.to_bytes() };
+            if let Some(difference) = difference(&got, &expected, tolerance(&expected)) {
+                let value = &self.program.values[value];
+                let place = value.source.as_ref().map_or(String::new(), |s| format!(" ({s})"));
+                let file = write_case(origin, step.id, operands);
+                return Some(format!(
+                    "check: {} differs from the interpreter in {}{place}: {difference}; {file}",
+                    step.id, value.name
+                ));
+            }
+        }
+        None
+    }
+}
+
+/// Sums may be taken in another order: the error grows with the values that went into them, of
+/// which the largest result is the best witness at hand.
+fn tolerance(expected: &Tensor) -> Tolerance {
+    let unit = match expected.ty.dtype.part() {
+        DType::F64 => 1e-11,
+        DType::F32 => 2e-4,
+        DType::BF16 => 4e-2,
+        DType::F16 => 5e-3,
+        _ => return Tolerance::default(),
+    };
+    let literal = Literal::dense(expected.ty.clone(), expected.bytes.clone());
+    let largest = (0..expected.ty.len())
+        .map(|i| match expected.ty.dtype.part() {
+            DType::F64 => f64::from_bits(literal.bits(i, 0)).abs(),
+            _ => f64::from(f32::from_bits(literal.bits(i, 0) as u32)).abs(),
+        })
+        .filter(|v| v.is_finite())
+        .fold(1e-2, f64::max);
+    Tolerance { rtol: unit, atol: unit * largest, mismatch_fraction: 0.0 }
+}
+
+/// Writes the step's function and operands to files, to run by themselves; says where.
+fn write_case(origin: &Function, step: StepId, operands: &[Literal]) -> String {
+    let folder = std::env::temp_dir();
+    let (program, inputs) = (
+        folder.join(format!("jaxrs-check-{step}.mlir")),
+        folder.join(format!("jaxrs-check-{step}.safetensors")),
+    );
+    let mut function = origin.clone();
+    function.name = "main".into();
+    let module =
+        Module { name: "check".into(), attributes: Attributes::new(), functions: vec![function] };
+    let tensors: Vec<Tensor> =
+        operands.iter().map(|l| Tensor { ty: l.ty().clone(), bytes: l.to_bytes() }).collect();
+    let written = std::fs::write(&program, text::print(&module))
+        .map_err(|error| error.to_string())
+        .and_then(|()| tensor::save(&inputs, &tensors).map_err(|error| error.to_string()));
+    match written {
+        Ok(()) => format!("the step by itself: {}, {}", program.display(), inputs.display()),
+        Err(error) => format!("the step by itself could not be written: {error}"),
+    }
+}
+
+/// Every step, those inside loops, branches and tiles, too.
+pub(crate) fn for_each_step(steps: &[Step], visit: &mut dyn FnMut(&Step)) {
+    for step in steps {
+        visit(step);
+        match &step.kind {
+            StepKind::While(inner) => {
+                for_each_step(&inner.condition, visit);
+                for_each_step(&inner.body, visit);
+            }
+            StepKind::Case(inner) => {
+                for branch in &inner.branches {
+                    for_each_step(&branch.steps, visit);
+                }
+            }
+            StepKind::Tile(inner) => for_each_step(&inner.steps, visit),
+            StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy => {}
+        }
+    }
+}

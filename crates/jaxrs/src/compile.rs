@@ -1,0 +1,450 @@
+//! The pipeline: StableHLO text to a memory plan and native code.
+
+use crate::checked::{self, Checker};
+use crate::tensor::Tensor;
+use cranelift_entity::PrimaryMap;
+use jaxrs_ir::{Errors, Function, Location, Module, TensorType, text, verify};
+use jaxrs_kernel::program::{OriginId, StepId};
+use jaxrs_kernel::{Program, Step, StepKind};
+use jaxrs_opt::FusionMode;
+use jaxrs_plan::{Planned, report::Report};
+use jaxrs_runtime::{Argument, Buffer, Executable as _};
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Arguments to donate beside those the program marks, by position.
+    pub donate: Vec<u32>,
+    /// Keep the program's pairs of donated argument and result, or fail.
+    pub strict_aliases: bool,
+    /// Threads that a call may use.
+    pub threads: u32,
+    /// Fail unless the peak, in bytes, fits.
+    pub memory_limit: Option<u64>,
+    /// Compare each step's result with the interpreter.
+    pub check: bool,
+    /// Fill memory whose content is dead with NaN patterns.
+    pub poison: bool,
+    /// Compute ops together where it saves memory or time.
+    pub fuse: bool,
+}
+
+impl Default for Options {
+    /// One thread, nothing donated beside what the program marks.
+    fn default() -> Options {
+        Options {
+            donate: Vec::new(),
+            strict_aliases: false,
+            threads: 1,
+            memory_limit: None,
+            check: false,
+            poison: false,
+            fuse: true,
+        }
+    }
+}
+
+impl Options {
+    /// The default with what `JAXRS_CHECK` and `JAXRS_POISON` (`1` or not) ask for.
+    pub fn from_environment() -> Options {
+        let on = |name| std::env::var_os(name).is_some_and(|v| v == "1");
+        Options { check: on("JAXRS_CHECK"), poison: on("JAXRS_POISON"), ..Options::default() }
+    }
+}
+
+/// All cores.
+pub fn default_threads() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
+}
+
+/// Why a program was not compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The options do not fit the program.
+    #[error("{0}")]
+    Options(String),
+    /// The program's text, or what it holds.
+    #[error("{0}")]
+    Program(#[from] Errors),
+    /// The plan.
+    #[error("{0}")]
+    Plan(String),
+    /// Native code.
+    #[error("{0}")]
+    Code(String),
+}
+
+/// A stage of the compilation that can be printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Stage {
+    /// The program as it was read.
+    Stablehlo,
+    /// After the passes.
+    Ir,
+    /// Which ops are computed in which kernel.
+    Fused,
+    /// The kernels.
+    Kernels,
+    /// Steps over values.
+    Program,
+    /// Cranelift's intermediate code.
+    Clif,
+    /// Machine code.
+    Asm,
+}
+
+/// A program with its memory plan.
+pub struct PlannedProgram {
+    planned: Planned,
+    origins: PrimaryMap<OriginId, Function>,
+    parameter_types: Vec<TensorType>,
+    result_types: Vec<TensorType>,
+    times: Vec<(String, f64)>,
+}
+
+impl PlannedProgram {
+    /// The plan as text, JSON or a page; `name` is the program's, for people.
+    pub fn report(&self, name: &str) -> Report {
+        Report::new(&self.planned, name)
+    }
+
+    /// The planned program.
+    pub fn planned(&self) -> &Planned {
+        &self.planned
+    }
+
+    /// What each step stands for.
+    pub fn origins(&self) -> &PrimaryMap<OriginId, Function> {
+        &self.origins
+    }
+}
+
+/// A program in native code.
+pub struct Compiled {
+    program: PlannedProgram,
+    executable: jaxrs_cpu::Executable,
+    checker: Option<Arc<Checker>>,
+    options: Options,
+}
+
+/// Plans a program; no code is made.
+pub fn plan(source: &[u8], file: &str, options: &Options) -> Result<PlannedProgram, Error> {
+    let begin = Instant::now();
+    let module = read(source, file)?;
+    let parse = begin.elapsed();
+    let mut program = plan_module(&module, file, options)?;
+    program.times.insert(0, ("parse".into(), parse.as_secs_f64()));
+    Ok(program)
+}
+
+/// Compiles a program to native code.
+pub fn compile(source: &[u8], file: &str, options: &Options) -> Result<Compiled, Error> {
+    generate(plan(source, file, options)?, options)
+}
+
+/// [`compile`] for a module that has been read.
+pub fn compile_module(module: &Module, file: &str, options: &Options) -> Result<Compiled, Error> {
+    generate(plan_module(module, file, options)?, options)
+}
+
+/// The text of a stage.
+pub fn emit(source: &[u8], file: &str, options: &Options, stage: Stage) -> Result<String, Error> {
+    let module = read(source, file)?;
+    let dump = match stage {
+        Stage::Stablehlo => return Ok(text::print(&module)),
+        Stage::Ir => "ir",
+        Stage::Fused => "fused",
+        Stage::Kernels => "kernels",
+        Stage::Program => {
+            return Ok(plan_module(&module, file, options)?.planned.program.to_string());
+        }
+        Stage::Clif | Stage::Asm => {
+            let program = plan_module(&module, file, options)?;
+            let listing = jaxrs_cpu::listing(&program.planned, &code_options(options, None))
+                .map_err(|e| Error::Code(e.to_string()))?;
+            return Ok(if stage == Stage::Clif { listing.clif() } else { listing.asm() });
+        }
+    };
+    let lowered = lower(&module, file, options, vec![dump.to_string()])?;
+    let found = lowered.dumps.into_iter().find(|(name, _)| name == dump);
+    Ok(found.expect("the stage was asked for").1)
+}
+
+fn read(source: &[u8], file: &str) -> Result<Module, Error> {
+    let module = text::parse_bytes(source, file)?;
+    verify::verify(&module, file)?;
+    Ok(module)
+}
+
+fn lower(
+    module: &Module,
+    file: &str,
+    options: &Options,
+    dump: Vec<String>,
+) -> Result<jaxrs_opt::Lowered, Error> {
+    let entry = module.entry().ok_or_else(|| Errors {
+        file: file.to_string(),
+        errors: vec![
+            jaxrs_ir::Error::new("the module has no function @main", &Location::default())
+                .note("name the function to compile @main, or leave only one in the module"),
+        ],
+    })?;
+    let arguments = entry.parameters().len();
+    if let Some(index) = options.donate.iter().find(|&&i| i as usize >= arguments) {
+        return Err(Error::Options(format!(
+            "--donate {index}: the program has {arguments} argument(s), numbered from 0"
+        )));
+    }
+    let fuse = if options.fuse { FusionMode::On } else { FusionMode::Off };
+    let options = jaxrs_opt::Options { donate: options.donate.clone(), fuse, dump };
+    jaxrs_opt::compile(module, &options).map_err(|mut errors| {
+        errors.file = file.to_string();
+        errors.into()
+    })
+}
+
+fn plan_module(module: &Module, file: &str, options: &Options) -> Result<PlannedProgram, Error> {
+    let lowered = lower(module, file, options, Vec::new())?;
+    let mut times: Vec<(String, f64)> =
+        lowered.timings.iter().map(|t| (t.name.to_string(), t.duration.as_secs_f64())).collect();
+    let begin = Instant::now();
+    let plan_options = jaxrs_plan::Options {
+        threads: options.threads,
+        strict_aliases: options.strict_aliases,
+        ..jaxrs_plan::Options::default()
+    };
+    let planned = jaxrs_plan::plan(lowered.program, &plan_options)
+        .map_err(|error| Error::Plan(error.to_string()))?;
+    times.push(("plan".into(), begin.elapsed().as_secs_f64()));
+    let entry = module.entry().expect("lowered above");
+    let types =
+        |values: &[jaxrs_ir::ValueId]| values.iter().map(|&v| entry.ty(v).clone()).collect();
+    let program = PlannedProgram {
+        planned,
+        origins: lowered.origins,
+        parameter_types: types(entry.parameters()),
+        result_types: types(entry.results()),
+        times,
+    };
+    if let Some(limit) = options.memory_limit {
+        let report = program.report(file);
+        if report.peak_bytes() > limit {
+            return Err(Error::Plan(format!(
+                "{file}: the peak is {} bytes, the limit {limit}; what is live there:\n{}",
+                report.peak_bytes(),
+                report.text(false)
+            )));
+        }
+    }
+    Ok(program)
+}
+
+fn code_options(options: &Options, hook: Option<jaxrs_cpu::Hook>) -> jaxrs_cpu::Options {
+    jaxrs_cpu::Options { threads: options.threads as usize, hook, poison: options.poison }
+}
+
+fn generate(mut program: PlannedProgram, options: &Options) -> Result<Compiled, Error> {
+    let begin = Instant::now();
+    let checker = options.check.then(|| Checker::new(&program.planned, &program.origins));
+    let hook = checker.as_ref().map(Checker::hook);
+    let executable = jaxrs_cpu::compile(&program.planned, &code_options(options, hook))
+        .map_err(|error| Error::Code(error.to_string()))?;
+    program.times.push(("code".into(), begin.elapsed().as_secs_f64()));
+    Ok(Compiled { program, executable, checker, options: options.clone() })
+}
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The arguments do not fit the program, or there is no memory.
+    #[error("{0}")]
+    Call(String),
+    /// A step's result differs from the interpreter's (`check`).
+    #[error("{0}")]
+    Check(String),
+}
+
+impl Compiled {
+    /// The arguments' types.
+    pub fn parameter_types(&self) -> &[TensorType] {
+        &self.program.parameter_types
+    }
+
+    /// The results' types.
+    pub fn result_types(&self) -> &[TensorType] {
+        &self.program.result_types
+    }
+
+    /// See [`PlannedProgram::report`].
+    pub fn report(&self, name: &str) -> Report {
+        self.program.report(name)
+    }
+
+    /// Each stage of the compilation with its seconds, in order.
+    pub fn stage_times(&self) -> &[(String, f64)] {
+        &self.program.times
+    }
+
+    /// The results for arguments; donated ones are copied first.
+    pub fn run(&self, arguments: &[Tensor]) -> Result<Vec<Tensor>, RunError> {
+        let buffers = self.caller(arguments)?.call()?;
+        let tensor = |(buffer, ty): (Buffer, &TensorType)| Tensor {
+            ty: ty.clone(),
+            bytes: buffer.as_bytes().to_vec(),
+        };
+        Ok(buffers.into_iter().zip(&self.program.result_types).map(tensor).collect())
+    }
+
+    /// The arguments in the form that calls take, for calling often.
+    pub fn caller<'a>(&'a self, arguments: &'a [Tensor]) -> Result<Caller<'a>, RunError> {
+        let types = &self.program.parameter_types;
+        if arguments.len() != types.len() {
+            return Err(RunError::Call(format!(
+                "the program takes {} argument(s), {} were given",
+                types.len(),
+                arguments.len()
+            )));
+        }
+        for (position, (argument, ty)) in arguments.iter().zip(types).enumerate() {
+            if argument.ty != *ty {
+                return Err(RunError::Call(format!(
+                    "argument {position} is {}, the program takes {ty}",
+                    argument.ty
+                )));
+            }
+        }
+        let mut caller = Caller { compiled: self, arguments, buffers: Vec::new() };
+        for argument in arguments {
+            caller.buffers.push(Some(buffer(argument)?));
+        }
+        Ok(caller)
+    }
+
+    /// The seconds that each step takes in one call, the longest first, by a compilation with a
+    /// clock round each step.
+    pub fn step_times(&self, arguments: &[Tensor]) -> Result<Vec<(String, f64)>, RunError> {
+        let clock = Arc::new(Clock::default());
+        let times = Arc::clone(&clock);
+        let hook: jaxrs_cpu::Hook = Arc::new(move |moment| times.note(moment.step, moment.done));
+        let executable =
+            jaxrs_cpu::compile(&self.program.planned, &code_options(&self.options, Some(hook)))
+                .map_err(|error| RunError::Call(error.to_string()))?;
+        let mut caller = self.caller(arguments)?;
+        for _ in 0..2 {
+            // The first call touches every page.
+            clock.clear();
+            caller.renew_donated()?;
+            caller.call_executable(&executable)?;
+        }
+        Ok(clock.sorted(&self.program.planned.program))
+    }
+}
+
+fn buffer(tensor: &Tensor) -> Result<Buffer, RunError> {
+    Buffer::from_bytes(&tensor.bytes).map_err(|error| RunError::Call(error.to_string()))
+}
+
+/// A program with its arguments, to be called again and again.
+pub struct Caller<'a> {
+    compiled: &'a Compiled,
+    arguments: &'a [Tensor],
+    buffers: Vec<Option<Buffer>>,
+}
+
+impl Caller<'_> {
+    /// The results of a call, which uses up the donated arguments.
+    pub fn call(&mut self) -> Result<Vec<Buffer>, RunError> {
+        let compiled = self.compiled;
+        self.call_executable(&compiled.executable)
+    }
+
+    fn call_executable(
+        &mut self,
+        executable: &jaxrs_cpu::Executable,
+    ) -> Result<Vec<Buffer>, RunError> {
+        self.renew_donated()?;
+        let mut arguments = Vec::with_capacity(self.buffers.len());
+        for (slot, info) in self.buffers.iter_mut().zip(&executable.interface().arguments) {
+            arguments.push(if info.donated {
+                Argument::Donated(slot.take().expect("renewed above"))
+            } else {
+                Argument::Borrowed(slot.as_ref().expect("never taken"))
+            });
+        }
+        let (results, _) = jaxrs_runtime::call(executable, arguments)
+            .map_err(|error| RunError::Call(error.to_string()))?;
+        match self.compiled.checker.as_ref().and_then(|checker| checker.take_fault()) {
+            Some(fault) => Err(RunError::Check(fault)),
+            None => Ok(results),
+        }
+    }
+
+    /// Copies the donated arguments afresh that a call has used up.
+    pub fn renew_donated(&mut self) -> Result<(), RunError> {
+        for (slot, argument) in self.buffers.iter_mut().zip(self.arguments) {
+            if slot.is_none() {
+                *slot = Some(buffer(argument)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Times steps.
+#[derive(Default)]
+struct Clock {
+    state: Mutex<ClockState>,
+}
+
+#[derive(Default)]
+struct ClockState {
+    begun: FxHashMap<StepId, Instant>,
+    spent: FxHashMap<StepId, (Duration, u64)>,
+}
+
+impl Clock {
+    fn note(&self, step: StepId, done: bool) {
+        let now = Instant::now();
+        let mut state = self.state.lock().expect("no one panics with the clock");
+        if !done {
+            state.begun.insert(step, now);
+        } else if let Some(begun) = state.begun.remove(&step) {
+            let entry = state.spent.entry(step).or_default();
+            entry.0 += now - begun;
+            entry.1 += 1;
+        }
+    }
+
+    fn clear(&self) {
+        *self.state.lock().expect("no one panics with the clock") = ClockState::default();
+    }
+
+    fn sorted(&self, program: &Program) -> Vec<(String, f64)> {
+        let state = self.state.lock().expect("no one panics with the clock");
+        let mut rows = Vec::new();
+        checked::for_each_step(&program.body, &mut |step: &Step| {
+            let Some((spent, times)) = state.spent.get(&step.id) else { return };
+            let results: Vec<String> = step
+                .results
+                .iter()
+                .map(|&v| format!("{}: {}", program.values[v].name, program.values[v].type_name()))
+                .collect();
+            let kind = match &step.kind {
+                StepKind::Kernel(kernel) => format!("kernel {}", program.kernels[*kernel].name),
+                StepKind::Library(_) => "library".into(),
+                StepKind::Copy => "copy".into(),
+                StepKind::While(_) => "while".into(),
+                StepKind::Case(_) => "case".into(),
+                StepKind::Tile(tile) => format!("tile of {} steps", tile.steps.len()),
+            };
+            let count = if *times > 1 { format!(" x{times}") } else { String::new() };
+            rows.push((format!("{kind}{count} -> {}", results.join(", ")), spent.as_secs_f64()));
+        });
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+        rows
+    }
+}
