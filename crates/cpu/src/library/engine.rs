@@ -6,7 +6,7 @@
 //! The left side is read where it is if it has the right type and unit stride along depth, else a
 //! panel of it is packed, once for all tiles of the panel. All memory is the step's scratch.
 
-use super::pack::{Depth, MOST_CHECKS, Pack, PackFn, Packed, Rows};
+use super::pack::{Depth, MOST_CHECKS, Pack, PackFn, Packed, PatchFn, Rows};
 use super::source::Target;
 use super::tile::{Kernels, MOST_COLUMNS, MOST_ROWS, Machine, Run, Tile, Tiled};
 use crate::pool::Pool;
@@ -25,6 +25,7 @@ pub(super) struct Engine<T: 'static> {
     contraction: Contraction,
     kernels: Kernels<T>,
     pack: [PackFn<T>; 2],
+    patch: Option<PatchFn<T>>,
     /// Whether left elements in memory are `T`s.
     left_is_number: bool,
     /// Bytes of a left, a right and a result element, of complex ones of a part.
@@ -55,6 +56,7 @@ struct Work {
     rows: Rows,
     columns: Rows,
     runs: [Run; DEPTH_BLOCK as usize],
+    patch: [Run; DEPTH_BLOCK as usize],
 }
 
 /// The memory of a task.
@@ -112,6 +114,11 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         Some(Engine {
             kernels,
             pack,
+            patch: if group == 1 && !contraction.checks.is_empty() {
+                T::patch_fn(left)
+            } else {
+                None
+            },
             group,
             left_is_number: group == 1 && size_of::<T>() as u64 == left.part().size(),
             sizes: [left, right, out].map(|d| d.part().size() as isize),
@@ -205,6 +212,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             rows: Rows::new(),
             columns: Rows::new(),
             runs: [Run::default(); DEPTH_BLOCK as usize],
+            patch: [Run::default(); DEPTH_BLOCK as usize],
         };
         let total = self.extents[2];
         if total == 0 {
@@ -313,11 +321,12 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                 }
                 _ => None,
             };
+            let direct = direct.map(|(step, runs)| {
+                let first = work.rows.operand[0] as isize;
+                (places.left.cast::<T>().wrapping_offset(first), step as isize, runs)
+            });
             let (left, row_step, runs) = match direct {
-                Some((step, runs)) => {
-                    let first = work.rows.operand[0] as isize;
-                    (places.left.cast::<T>().wrapping_offset(first), step as isize, runs)
-                }
+                Some(direct) => direct,
                 None => {
                     let job = Pack {
                         contraction: c,
@@ -327,9 +336,21 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                         depth: &work.depth,
                         width: size,
                     };
+                    let panel = places.panel;
                     // SAFETY: by the caller; the panel has room for the largest tile's rows.
-                    unsafe { (self.pack[0])(&job, places.panel) };
-                    (places.panel.cast_const(), 0, &packed_run[..])
+                    unsafe {
+                        let patch =
+                            self.patch.and_then(|patch| patch(&job, panel, &mut work.patch));
+                        match patch {
+                            Some((count, step)) => {
+                                (panel.cast_const(), step as isize, &work.patch[..count])
+                            }
+                            None => {
+                                (self.pack[0])(&job, panel);
+                                (panel.cast_const(), 0, &packed_run[..])
+                            }
+                        }
+                    }
                 }
             };
             let mut at = 0;

@@ -26,6 +26,8 @@ pub(super) struct Rows {
     pub(super) step: Option<i64>,
     /// The same in the result.
     out_step: Option<i64>,
+    /// Where the next rows begin, if they follow these.
+    next: (usize, u64, Odometer),
 }
 
 /// Where the positions of a block of depth are.
@@ -97,6 +99,7 @@ impl Rows {
             bounds: [(0, 0); MOST_CHECKS],
             step: None,
             out_step: None,
+            next: (usize::MAX, 0, Odometer { index: [0; 16] }),
         }
     }
 
@@ -111,11 +114,17 @@ impl Rows {
             return;
         };
         self.bounds = [(i64::MAX, i64::MIN); MOST_CHECKS];
-        let mut odometer = Odometer::at(start, axes.iter().map(|a| a.extent));
+        if (self.next.0, self.next.1) != (side, start) {
+            self.next.2 = Odometer::at(start, axes.iter().map(|a| a.extent));
+        }
+        (self.next.0, self.next.1) = (side, start + len as u64);
+        let odometer = &mut self.next.2;
         let mut done = 0;
+        let mut one_run = false;
         while done < len {
             let index = &odometer.index[..axes.len()];
             let run = (last.extent - index[axes.len() - 1]).min((len - done) as u64) as usize;
+            one_run = run == len;
             let mut operand: i64 =
                 axes.iter().zip(index).map(|(a, &at)| a.operand * at as i64).sum();
             let mut out: i64 = axes.iter().zip(index).map(|(a, &at)| a.out * at as i64).sum();
@@ -133,8 +142,12 @@ impl Rows {
             done += run;
             odometer.advance(run as u64, axes.iter().map(|a| a.extent));
         }
-        self.step = even(&self.operand[..len]);
-        self.out_step = even(&self.out[..len]);
+        (self.step, self.out_step) = if one_run {
+            let of = |step: i64| Some(if len > 1 { step } else { 1 });
+            (of(last.operand), of(last.out))
+        } else {
+            (even(&self.operand[..len]), even(&self.out[..len]))
+        };
     }
 
     /// Whether the rows are neighbours in the result.
@@ -316,10 +329,22 @@ pub(super) struct Pack<'a> {
 /// Fills a panel `[depth][width]`.
 pub(super) type PackFn<T> = unsafe fn(&Pack<'_>, *mut T);
 
+/// Copies the piece of the left operand that a panel's rows read, with zeros for what lies outside,
+/// so that the rows overlap as they do in the operand. Gives the number of stretches of depth and
+/// the distance between rows; None if the rows do not overlap evenly, or the piece has no room in a
+/// packed panel's place.
+pub(super) type PatchFn<T> =
+    unsafe fn(&Pack<'_>, *mut T, &mut [Run; DEPTH]) -> Option<(usize, i64)>;
+
 /// The packing function for elements of a type.
 pub(super) trait Packed: Number {
     /// None if the type is not read as this number.
     fn pack_fn(dtype: DType) -> Option<PackFn<Self>>;
+
+    /// The patch function for elements of a type; None if the type is not read as this number.
+    fn patch_fn(_: DType) -> Option<PatchFn<Self>> {
+        None
+    }
 
     /// For pairs of depths in one number; None if the elements have more than 16 bits with sign.
     fn pack_pairs(_: DType) -> Option<PackFn<Self>> {
@@ -341,11 +366,24 @@ impl Packed for f32 {
             _ => None,
         }
     }
+
+    fn patch_fn(dtype: DType) -> Option<PatchFn<f32>> {
+        match dtype {
+            DType::F32 => Some(patch::<f32, f32>),
+            DType::BF16 => Some(patch::<half::bf16, f32>),
+            DType::F16 => Some(patch::<half::f16, f32>),
+            _ => None,
+        }
+    }
 }
 
 impl Packed for f64 {
     fn pack_fn(dtype: DType) -> Option<PackFn<f64>> {
         (dtype.part() == DType::F64).then_some(pack::<f64, f64> as PackFn<f64>)
+    }
+
+    fn patch_fn(dtype: DType) -> Option<PatchFn<f64>> {
+        (dtype == DType::F64).then_some(patch::<f64, f64> as PatchFn<f64>)
     }
 }
 
@@ -754,4 +792,133 @@ fn inside_all(job: &Pack<'_>, checks: &[Check], row: usize, k: usize) -> bool {
 #[inline(always)]
 fn pair(low: i16, high: i16) -> i32 {
     i32::from(low) & 0xffff | i32::from(high) << 16
+}
+
+/// See [`PatchFn`].
+///
+/// # Safety
+/// As [`pack`].
+unsafe fn patch<S: Source<T>, T: Number>(
+    job: &Pack<'_>,
+    out: *mut T,
+    runs: &mut [Run; DEPTH],
+) -> Option<(usize, i64)> {
+    let (rows, depth) = (job.rows, job.depth);
+    let checks = &job.contraction.checks[..];
+    let place_step = |number: usize| rows.place[number][1] - rows.place[number][0];
+    if rows.len < 2 || job.contraction.checked != 0 {
+        return None;
+    }
+    // The check whose place moves with the rows.
+    let mut moving = (0..checks.len()).filter(|&number| place_step(number) != 0);
+    let (moving, None) = (moving.next()?, moving.next()) else { return None };
+    let even_places =
+        (0..checks.len()).all(|number| even(&rows.place[number][..rows.len]).is_some());
+    let (place_step, row_step) = (place_step(moving), rows.step?);
+    if !even_places || place_step <= 0 || row_step % place_step != 0 {
+        return None;
+    }
+    // Elements from one place to the next in the operand and in the patch.
+    let spacing = row_step / place_step;
+    let taps = &depth.taps[..depth.tap_count];
+    let pitch = taps.iter().map(|tap| tap.len).max()?;
+    let first_place = rows.place[moving][0];
+    let origin = rows.operand[0] - first_place * spacing;
+    let base: *const S = job.base.cast();
+    let (mut count, mut used) = (0, 0);
+    let mut at = 0;
+    while at < taps.len() {
+        // Taps that differ in nothing but the moving place.
+        let line = |tap: &Run| tap.left - depth.place[moving][tap.start] * spacing;
+        let alike = |tap: &Run| {
+            tap.len == taps[at].len
+                && line(tap) == line(&taps[at])
+                && (0..checks.len()).all(|number| {
+                    number == moving
+                        || depth.place[number][tap.start] == depth.place[number][taps[at].start]
+                })
+        };
+        let group = taps[at..].iter().take_while(|tap| alike(tap)).count();
+        let group = &taps[at..at + group];
+        at += group.len();
+        let present = checks.iter().enumerate().all(|(number, check)| {
+            let place = rows.place[number][0] + depth.place[number][group[0].start];
+            number == moving || (0..check.size).contains(&place)
+        });
+        if !present {
+            continue;
+        }
+        let places = group.iter().map(|tap| depth.place[moving][tap.start]);
+        let low = places.clone().min()?;
+        let high = places.max()?;
+        let start = first_place + low;
+        let span = (place_step * (job.width as i64 - 1) + high - low + 1) as usize;
+        if used + span * pitch > depth.len * job.width {
+            return None;
+        }
+        let end = start + span as i64;
+        let size = checks[moving].size;
+        let inside = (start.clamp(0, size).max(start), end.clamp(0, size).max(start));
+        let inside = ((inside.0 - start) as usize, (inside.1 - start) as usize);
+        let len = group[0].len;
+        // SAFETY: by the caller: places inside are elements; the patch has room, see above.
+        unsafe {
+            let to = out.add(used);
+            let from = base.wrapping_offset((origin + line(&group[0]) + start * spacing) as isize);
+            clear(to, inside.0 * pitch);
+            if len == pitch && spacing == pitch as i64 {
+                let from = from.wrapping_add(inside.0 * pitch);
+                convert(
+                    from,
+                    to.add(inside.0 * pitch),
+                    (inside.1 - inside.0.min(inside.1)) * pitch,
+                );
+            } else {
+                for n in inside.0..inside.1 {
+                    convert(
+                        from.wrapping_offset(n as isize * spacing as isize),
+                        to.add(n * pitch),
+                        len,
+                    );
+                }
+            }
+            let done = inside.1.max(inside.0);
+            clear(to.add(done * pitch), (span - done) * pitch);
+        }
+        for tap in group {
+            let left = used as i64 + (depth.place[moving][tap.start] - low) * pitch as i64;
+            match runs[..count].last_mut() {
+                Some(last)
+                    if last.start + last.len == tap.start
+                        && last.left + last.len as i64 == left =>
+                {
+                    last.len += tap.len;
+                }
+                _ => {
+                    runs[count] = Run { start: tap.start, len: tap.len, left };
+                    count += 1;
+                }
+            }
+        }
+        used += span * pitch;
+    }
+    Some((count, place_step * pitch as i64))
+}
+
+/// # Safety
+/// There is room for `len` numbers.
+#[inline(always)]
+unsafe fn clear<T: Number>(to: *mut T, len: usize) {
+    // SAFETY: by the caller.
+    unsafe { std::slice::from_raw_parts_mut(to, len).fill(T::default()) };
+}
+
+/// # Safety
+/// There are `len` elements, and room for as many numbers.
+#[inline(always)]
+unsafe fn convert<S: Source<T>, T: Number>(from: *const S, to: *mut T, len: usize) {
+    for n in 0..len {
+        // SAFETY: by the caller.
+        unsafe { to.add(n).write(from.add(n).read().read()) };
+    }
 }
