@@ -197,7 +197,7 @@ pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanErro
         let Some(branches) = unrolled else { break };
         let planned = best_order(program, &copies, options)?;
         let copied = copying(&planned.program, &planned.program.body, &branches);
-        if copied <= least / 2 && planned.arena.0 <= best.arena.0 + best.arena.0 / 16 + 4096 {
+        if copied <= least / 2 && planned.arena.0 <= best.arena.0 + best.arena.0 / 16 + 256 {
             (best, least) = (planned, copied);
         }
     }
@@ -336,14 +336,13 @@ impl Ordered {
 }
 
 /// Effort of packing while orders are compared.
-fn rough(rows: usize) -> Effort {
-    Effort { comparisons: 2 * (rows * rows) as u64 }
+fn rough(_: usize) -> Effort {
+    Effort { comparisons: 0 }
 }
 
-/// Effort of packing the order that is kept.
+/// Effort of packing the order that is kept: some forty packings.
 fn thorough(rows: usize) -> Effort {
-    let squared = (rows * rows) as u64;
-    Effort { comparisons: (8 * squared + 20_000).min(1_000_000).max(squared.min(16_000_000)) }
+    Effort { comparisons: (25 * (rows * rows) as u64 + 20_000).min(20_000_000) }
 }
 
 /// Where in the body the first late result is copied: result, step, reason. One a round, since each

@@ -40,6 +40,48 @@ impl Default for Effort {
     }
 }
 
+/// Which rows are ever live together: a bit for each pair, while that is small.
+struct Overlaps<'a> {
+    rows: &'a [Row],
+    words: usize,
+    bits: Vec<u64>,
+}
+
+/// More rows than this are compared afresh each time.
+const MAX_BITS: usize = 8192;
+
+impl<'a> Overlaps<'a> {
+    fn new(rows: &'a [Row]) -> Overlaps<'a> {
+        let words = rows.len().div_ceil(64);
+        if rows.len() > MAX_BITS {
+            return Overlaps { rows, words: 0, bits: Vec::new() };
+        }
+        let mut bits = vec![0u64; words * rows.len()];
+        // Rows by their starts: a row meets those that start before it ends.
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|&i| rows[i].lower);
+        for (at, &i) in order.iter().enumerate() {
+            for &j in &order[at + 1..] {
+                if rows[j].lower >= rows[i].upper {
+                    break;
+                }
+                if rows[i].overlaps(&rows[j]) {
+                    bits[i * words + j / 64] |= 1 << (j % 64);
+                    bits[j * words + i / 64] |= 1 << (i % 64);
+                }
+            }
+        }
+        Overlaps { rows, words, bits }
+    }
+
+    fn meet(&self, i: usize, j: usize) -> bool {
+        if self.words == 0 {
+            return self.rows[i].overlaps(&self.rows[j]);
+        }
+        self.bits[i * self.words + j / 64] >> (j % 64) & 1 == 1
+    }
+}
+
 /// Where each row stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Solution {
@@ -114,10 +156,12 @@ impl Problem {
         let bound = self.lower_bound();
         let mut best = Solution { lower_bound: bound, height: u64::MAX, ..Solution::default() };
         let mut left = effort.comparisons;
+        let overlaps = Overlaps::new(&self.rows);
         let mut start = None;
         for (solver, order) in self.orders() {
             for fit in [Fit::Best, Fit::First] {
-                let Some(offsets) = self.place(&order, fit, &mut left) else { continue };
+                let placed = self.place(&overlaps, &order, fit, &mut left);
+                let Some(offsets) = placed else { continue };
                 let height = self.height(&offsets);
                 if height < best.height {
                     best = Solution { offsets, height, lower_bound: bound, solver };
@@ -140,15 +184,22 @@ impl Problem {
             }
         }
         if let Some((order, fit)) = start.filter(|_| best.height > bound) {
-            self.climb(order, fit, &mut best, &mut left);
+            self.climb(&overlaps, order, fit, &mut best, &mut left);
         }
         best
     }
 
     /// Moves a row that reaches the top to the front of those it meets, in the order that the rows
     /// are placed in, and keeps what is no worse.
-    fn climb(&self, mut order: Vec<u32>, fit: Fit, best: &mut Solution, left: &mut u64) {
-        let Some(mut offsets) = self.place(&order, fit, left) else { return };
+    fn climb(
+        &self,
+        overlaps: &Overlaps<'_>,
+        mut order: Vec<u32>,
+        fit: Fit,
+        best: &mut Solution,
+        left: &mut u64,
+    ) {
+        let Some(mut offsets) = self.place(overlaps, &order, fit, left) else { return };
         let mut height = self.height(&offsets);
         let mut seed = 0x9E37_79B9_7F4A_7C15u64;
         let mut chance = |n: usize| {
@@ -165,9 +216,9 @@ impl Problem {
                 })
                 .collect();
             let from = top[chance(top.len())];
-            let row = &self.rows[order[from] as usize];
+            let row = order[from] as usize;
             let meets: Vec<usize> =
-                (0..from).filter(|&p| self.rows[order[p] as usize].overlaps(row)).collect();
+                (0..from).filter(|&p| overlaps.meet(order[p] as usize, row)).collect();
             *left = left.saturating_sub(2 * order.len() as u64);
             let to = match meets.len() {
                 0 => chance(order.len()),
@@ -176,7 +227,7 @@ impl Problem {
             let mut next = order.clone();
             let moved = next.remove(from);
             next.insert(to, moved);
-            let Some(placed) = self.place(&next, fit, left) else { return };
+            let Some(placed) = self.place(overlaps, &next, fit, left) else { return };
             let reached = self.height(&placed);
             if reached <= height {
                 (order, offsets, height) = (next, placed, reached);
@@ -212,31 +263,38 @@ impl Problem {
 
     /// Places rows in an order, each into the lowest or the smallest gap. None if it takes more
     /// comparisons than are left.
-    fn place(&self, order: &[u32], fit: Fit, left: &mut u64) -> Option<Vec<u64>> {
+    fn place(
+        &self,
+        overlaps: &Overlaps<'_>,
+        order: &[u32],
+        fit: Fit,
+        left: &mut u64,
+    ) -> Option<Vec<u64>> {
         let mut offsets = vec![0; self.rows.len()];
-        let mut placed: Vec<u32> = Vec::with_capacity(order.len());
-        let mut taken: Vec<(u64, u64)> = Vec::new();
-        let fixed = order.iter().filter(|&&i| self.rows[i as usize].offset.is_some());
-        for &i in fixed {
-            offsets[i as usize] = self.rows[i as usize].offset.unwrap_or(0);
-            placed.push(i);
+        // The rows that stand, by their offsets: start, end, row.
+        let mut placed: Vec<(u64, u64, u32)> = Vec::with_capacity(order.len());
+        for &i in order {
+            if let Some(offset) = self.rows[i as usize].offset {
+                offsets[i as usize] = offset;
+                placed.push((offset, offset + self.rows[i as usize].size, i));
+            }
         }
+        placed.sort_unstable();
         for &i in order {
             let row = &self.rows[i as usize];
             if row.offset.is_some() {
                 continue;
             }
             *left = left.checked_sub(placed.len() as u64)?;
-            taken.clear();
-            for &j in &placed {
-                let other = &self.rows[j as usize];
-                if row.overlaps(other) {
-                    taken.push((offsets[j as usize], offsets[j as usize] + other.size));
-                }
-            }
-            taken.sort_unstable();
-            offsets[i as usize] = gap(&taken, row, fit);
-            placed.push(i);
+            let taken = placed
+                .iter()
+                .filter(|&&(.., j)| overlaps.meet(i as usize, j as usize))
+                .map(|&(start, end, _)| (start, end));
+            let at = gap(taken, row, fit);
+            offsets[i as usize] = at;
+            let entry = (at, at + row.size, i);
+            let to = placed.partition_point(|p| *p < entry);
+            placed.insert(to, entry);
         }
         Some(offsets)
     }
@@ -271,7 +329,7 @@ impl Problem {
                 .map(|&j| (offsets[j as usize], offsets[j as usize] + self.rows[j as usize].size))
                 .collect();
             taken.sort_unstable();
-            offsets[i as usize] = gap(&taken, row, fit);
+            offsets[i as usize] = gap(taken.iter().copied(), row, fit);
             live.push(i);
         }
         offsets
@@ -287,11 +345,11 @@ enum Fit {
 }
 
 /// The offset of a gap for a row between intervals sorted by their starts.
-fn gap(taken: &[(u64, u64)], row: &Row, fit: Fit) -> u64 {
+fn gap(taken: impl Iterator<Item = (u64, u64)>, row: &Row, fit: Fit) -> u64 {
     let alignment = row.alignment.max(1);
     let mut top = 0u64;
     let mut best: Option<(u64, u64)> = None;
-    for &(start, end) in taken {
+    for (start, end) in taken {
         let at = top.next_multiple_of(alignment);
         if at + row.size <= start {
             let slack = start - top;

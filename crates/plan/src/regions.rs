@@ -4,7 +4,7 @@
 
 use crate::classes::{Classes, Context};
 use crate::liveness::Ranges;
-use crate::pack::{Effort, Problem, Row};
+use crate::pack::{Effort, Problem, Row, Solution};
 use crate::walk::{Point, visit};
 use crate::{Place, Region};
 use jaxrs_kernel::program::{Bytes, Donation, StepId, ValueId};
@@ -57,8 +57,7 @@ pub(crate) fn place(
     let mut tenants = tenants(context, classes, &mut placement);
     let mut windows = windows(context, classes, results);
     host(context, &mut tenants, &mut windows, &mut placement);
-    let problem = Problem { rows: tenants.iter().map(row).collect() };
-    let solution = problem.solve(effort(problem.rows.len()));
+    let solution = pack(&tenants, &effort);
     placement.arena = solution.height.next_multiple_of(64);
     placement.lower_bound = solution.lower_bound;
     placement.solver = if solution.height == 0 { "empty" } else { solution.solver };
@@ -74,6 +73,54 @@ pub(crate) fn place(
         }
     }
     placement
+}
+
+/// Packs the arena: its height first, then the height of what is not scratch.
+fn pack(tenants: &[Tenant], effort: &impl Fn(usize) -> Effort) -> Solution {
+    let is_scratch = |i: usize| matches!(tenants[i].who, Who::Scratch(_));
+    let free = Problem { rows: tenants.iter().map(row).collect() };
+    let quick = |problem: &Problem| problem.solve(rough(problem.rows.len()));
+    let mut best = quick(&free);
+    let bound = best.lower_bound;
+    let mut problem = free.clone();
+    if (0..tenants.len()).any(is_scratch) {
+        let cost = |solution: &Solution| {
+            let ends = |i: usize| solution.offsets[i] + tenants[i].size;
+            let values = (0..tenants.len()).filter(|&i| !is_scratch(i)).map(ends).max();
+            (solution.height, values)
+        };
+        // Scratch under the ceiling, the values from the floor up.
+        let mut under = free.clone();
+        for i in (0..tenants.len()).filter(|&i| is_scratch(i)) {
+            under.rows[i].offset = Some(best.height - tenants[i].size);
+        }
+        // The values alone, then each scratch where it first fits.
+        let alone: Vec<usize> = (0..tenants.len()).filter(|&i| !is_scratch(i)).collect();
+        let values = Problem { rows: alone.iter().map(|&i| row(&tenants[i])).collect() };
+        let values = quick(&values);
+        let mut first = free;
+        for (i, row) in first.rows.iter_mut().enumerate() {
+            row.offset = alone.binary_search(&i).ok().map(|at| values.offsets[at]);
+        }
+        for other in [under, first] {
+            let solution = quick(&other);
+            if cost(&solution) < cost(&best) {
+                (best, problem) = (solution, other);
+            }
+        }
+    }
+    if best.height > bound {
+        let searched = problem.solve(effort(problem.rows.len()));
+        if searched.height < best.height {
+            best = searched;
+        }
+    }
+    Solution { lower_bound: bound, ..best }
+}
+
+/// Effort of a first packing: no local search.
+fn rough(rows: usize) -> Effort {
+    Effort { comparisons: 5 * (rows * rows) as u64 }
 }
 
 fn row(tenant: &Tenant) -> Row {
@@ -203,17 +250,21 @@ fn host_in_turn(
     placement: &mut Placement,
 ) {
     let mut budget = TURN_BUDGET;
+    let mut load = load_of(tenants, points);
     for window in windows.iter_mut().rev() {
-        let load = load(tenants, points);
         let most = load.iter().copied().max().unwrap_or(0);
         let Some(at) = load.iter().position(|&l| l == most && l > 0) else { return };
+        let live = |t: &Tenant| t.ranges.iter().any(|r| r.0 as usize <= at && at < r.1 as usize);
+        if !tenants.iter().any(|t| t.bytes <= window.bytes && live(t)) {
+            // Smaller windows hold even less.
+            return;
+        }
         let fits = |t: &Tenant| {
             matches!(t.who, Who::Class(_))
                 && t.bytes <= window.bytes
                 && window.taken.iter().all(|taken| !meet(&taken.0, &hull(t)))
         };
         let fitting: Vec<usize> = (0..tenants.len()).filter(|&i| fits(&tenants[i])).collect();
-        let live = |t: &Tenant| t.ranges.iter().any(|r| r.0 as usize <= at && at < r.1 as usize);
         if !fitting.iter().any(|&i| live(&tenants[i])) {
             continue;
         }
@@ -233,6 +284,7 @@ fn host_in_turn(
             placement.places.insert(class, place);
             window.taken.push((tenant.ranges, 0, tenant.size));
         }
+        load = load_of(tenants, points);
     }
 }
 
@@ -241,7 +293,7 @@ fn hull(tenant: &Tenant) -> Ranges {
     Ranges::from_slice(&[(tenant.ranges[0].0, tenant.ranges[tenant.ranges.len() - 1].1)])
 }
 
-fn load(tenants: &[Tenant], points: usize) -> Vec<i64> {
+fn load_of(tenants: &[Tenant], points: usize) -> Vec<i64> {
     let mut load = vec![0i64; points + 1];
     for tenant in tenants {
         for &(start, end) in &tenant.ranges {
@@ -305,7 +357,7 @@ fn best_turns(tenants: &[Tenant], fitting: &[usize], load: &[i64]) -> Vec<usize>
 /// The point with the largest load, if there is any.
 fn peak(tenants: &[Tenant], points: usize) -> Option<Point> {
     let (mut most, mut at) = (0, None);
-    for (point, load) in load(tenants, points).into_iter().enumerate() {
+    for (point, load) in load_of(tenants, points).into_iter().enumerate() {
         if load > most {
             (most, at) = (load, Some(point as Point));
         }

@@ -92,7 +92,7 @@ fn candidates(program: &Program, roots: &Roots, steps: &[Step], scope: &Scope) -
             rated.push((peak, area, candidate));
         }
     }
-    let tries = (400_000 / (steps.len() + 1)).min(10 * steps.len());
+    let tries = (100_000 / (steps.len() + 1)).min(10 * steps.len());
     let start = rated.iter().min_by_key(|r| (r.0, r.1)).expect("there is the source order");
     let improved = orders::improve(&graph, start.2.order.clone(), tries);
     if rated.iter().all(|r| r.2.order != improved) {
