@@ -231,7 +231,7 @@ fn single_precision() {
                 // Every other one such that a power is in range, but may be near its ends.
                 let exponent = (bits.unit() - 0.5) * 176.0 / f64::from(first.abs()).ln();
                 let any = bits.single();
-                column.push(if bits.next() % 2 == 0 { any } else { exponent as f32 });
+                column.push(if bits.next().is_multiple_of(2) { any } else { exponent as f32 });
             }
         }
         let rows = columns[0].len();
