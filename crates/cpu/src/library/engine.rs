@@ -101,21 +101,21 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             return None;
         }
         let extents = contraction.extents();
-        let pairs = match (T::pack_pairs(left), T::pack_pairs(right)) {
+        let pairs = match (T::pack_pairs(left, machine), T::pack_pairs(right, machine)) {
             (Some(left), Some(right)) => T::pair_kernels(machine).map(|k| (k, [left, right])),
             _ => None,
         };
         let group = if pairs.is_some() { 2 } else { 1 };
-        let pack_right = if complex { Some(T::pack_complex()) } else { T::pack_fn(right) };
+        let pack_right = if complex { Some(T::pack_complex()) } else { T::pack_fn(right, machine) };
         let (kernels, pack) = match pairs {
             Some(pairs) => pairs,
-            None => (T::kernels(machine), [T::pack_fn(left)?, pack_right?]),
+            None => (T::kernels(machine), [T::pack_fn(left, machine)?, pack_right?]),
         };
         Some(Engine {
             kernels,
             pack,
             patch: if group == 1 && !contraction.checks.is_empty() {
-                T::patch_fn(left)
+                T::patch_fn(left, machine)
             } else {
                 None
             },

@@ -3,7 +3,7 @@
 
 use super::simd::Number;
 use super::source::Source;
-use super::tile::{MOST_COLUMNS, Run};
+use super::tile::{MOST_COLUMNS, Machine, Run};
 use jaxrs_kernel::DType;
 use jaxrs_kernel::contraction::{Check, Contraction, DEPTH_BLOCK};
 
@@ -336,18 +336,65 @@ pub(super) type PackFn<T> = unsafe fn(&Pack<'_>, *mut T);
 pub(super) type PatchFn<T> =
     unsafe fn(&Pack<'_>, *mut T, &mut [Run; DEPTH]) -> Option<(usize, i64)>;
 
+/// The function for a machine: compiled with AVX2 where it is there.
+macro_rules! on_machine {
+    ($kind:ident, $machine:expr, $portable:expr, $avx2:expr) => {
+        match $machine {
+            Machine::Portable => $portable as $kind<_>,
+            #[cfg(target_arch = "x86_64")]
+            Machine::Avx2 | Machine::Avx512 => $avx2,
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    //! The same functions with wider moves.
+    use super::{DEPTH, Number, Pack, Run, Source, pack, pack_pairs, patch};
+
+    /// # Safety
+    /// As [`pack`], on a machine with AVX2.
+    #[target_feature(enable = "avx2,f16c")]
+    pub(super) unsafe fn pack_avx2<S: Source<T>, T: Number>(job: &Pack<'_>, out: *mut T) {
+        // SAFETY: by the caller.
+        unsafe { pack::<S, T>(job, out) }
+    }
+
+    /// # Safety
+    /// As [`pack_pairs`], on a machine with AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn pack_pairs_avx2<S: Into<i16> + Copy>(job: &Pack<'_>, out: *mut i32) {
+        // SAFETY: by the caller.
+        unsafe { pack_pairs::<S>(job, out) }
+    }
+
+    /// # Safety
+    /// As [`patch`], on a machine with AVX2.
+    #[target_feature(enable = "avx2,f16c")]
+    pub(super) unsafe fn patch_avx2<S: Source<T>, T: Number>(
+        job: &Pack<'_>,
+        out: *mut T,
+        runs: &mut [Run; DEPTH],
+    ) -> Option<(usize, i64)> {
+        // SAFETY: by the caller.
+        unsafe { patch::<S, T>(job, out, runs) }
+    }
+}
+#[cfg(target_arch = "x86_64")]
+use avx2::{pack_avx2, pack_pairs_avx2, patch_avx2};
+
 /// The packing function for elements of a type.
 pub(super) trait Packed: Number {
     /// None if the type is not read as this number.
-    fn pack_fn(dtype: DType) -> Option<PackFn<Self>>;
+    fn pack_fn(dtype: DType, machine: Machine) -> Option<PackFn<Self>>;
 
     /// The patch function for elements of a type; None if the type is not read as this number.
-    fn patch_fn(_: DType) -> Option<PatchFn<Self>> {
+    fn patch_fn(_: DType, _: Machine) -> Option<PatchFn<Self>> {
         None
     }
 
     /// For pairs of depths in one number; None if the elements have more than 16 bits with sign.
-    fn pack_pairs(_: DType) -> Option<PackFn<Self>> {
+    fn pack_pairs(_: DType, _: Machine) -> Option<PackFn<Self>> {
         None
     }
 
@@ -358,68 +405,122 @@ pub(super) trait Packed: Number {
 }
 
 impl Packed for f32 {
-    fn pack_fn(dtype: DType) -> Option<PackFn<f32>> {
+    fn pack_fn(dtype: DType, machine: Machine) -> Option<PackFn<f32>> {
         match dtype.part() {
-            DType::F32 => Some(pack::<f32, f32>),
-            DType::BF16 => Some(pack::<half::bf16, f32>),
-            DType::F16 => Some(pack::<half::f16, f32>),
+            DType::F32 => {
+                Some(on_machine!(PackFn, machine, pack::<f32, f32>, pack_avx2::<f32, f32>))
+            }
+            DType::BF16 => Some(on_machine!(
+                PackFn,
+                machine,
+                pack::<half::bf16, f32>,
+                pack_avx2::<half::bf16, f32>
+            )),
+            DType::F16 => Some(on_machine!(
+                PackFn,
+                machine,
+                pack::<half::f16, f32>,
+                pack_avx2::<half::f16, f32>
+            )),
             _ => None,
         }
     }
 
-    fn patch_fn(dtype: DType) -> Option<PatchFn<f32>> {
+    fn patch_fn(dtype: DType, machine: Machine) -> Option<PatchFn<f32>> {
         match dtype {
-            DType::F32 => Some(patch::<f32, f32>),
-            DType::BF16 => Some(patch::<half::bf16, f32>),
-            DType::F16 => Some(patch::<half::f16, f32>),
+            DType::F32 => {
+                Some(on_machine!(PatchFn, machine, patch::<f32, f32>, patch_avx2::<f32, f32>))
+            }
+            DType::BF16 => Some(on_machine!(
+                PatchFn,
+                machine,
+                patch::<half::bf16, f32>,
+                patch_avx2::<half::bf16, f32>
+            )),
+            DType::F16 => Some(on_machine!(
+                PatchFn,
+                machine,
+                patch::<half::f16, f32>,
+                patch_avx2::<half::f16, f32>
+            )),
             _ => None,
         }
     }
 }
 
 impl Packed for f64 {
-    fn pack_fn(dtype: DType) -> Option<PackFn<f64>> {
-        (dtype.part() == DType::F64).then_some(pack::<f64, f64> as PackFn<f64>)
+    fn pack_fn(dtype: DType, machine: Machine) -> Option<PackFn<f64>> {
+        (dtype.part() == DType::F64)
+            .then(|| on_machine!(PackFn, machine, pack::<f64, f64>, pack_avx2::<f64, f64>))
     }
 
-    fn patch_fn(dtype: DType) -> Option<PatchFn<f64>> {
-        (dtype == DType::F64).then_some(patch::<f64, f64> as PatchFn<f64>)
+    fn patch_fn(dtype: DType, machine: Machine) -> Option<PatchFn<f64>> {
+        (dtype == DType::F64)
+            .then(|| on_machine!(PatchFn, machine, patch::<f64, f64>, patch_avx2::<f64, f64>))
     }
 }
 
 impl Packed for i32 {
-    fn pack_fn(dtype: DType) -> Option<PackFn<i32>> {
+    fn pack_fn(dtype: DType, machine: Machine) -> Option<PackFn<i32>> {
         match dtype {
-            DType::I1 | DType::U8 => Some(pack::<u8, i32>),
-            DType::I8 => Some(pack::<i8, i32>),
-            DType::I16 => Some(pack::<i16, i32>),
-            DType::U16 => Some(pack::<u16, i32>),
-            DType::I32 | DType::U32 => Some(pack::<i32, i32>),
-            DType::I64 | DType::U64 => Some(pack::<i64, i32>),
+            DType::I1 | DType::U8 => {
+                Some(on_machine!(PackFn, machine, pack::<u8, i32>, pack_avx2::<u8, i32>))
+            }
+            DType::I8 => Some(on_machine!(PackFn, machine, pack::<i8, i32>, pack_avx2::<i8, i32>)),
+            DType::I16 => {
+                Some(on_machine!(PackFn, machine, pack::<i16, i32>, pack_avx2::<i16, i32>))
+            }
+            DType::U16 => {
+                Some(on_machine!(PackFn, machine, pack::<u16, i32>, pack_avx2::<u16, i32>))
+            }
+            DType::I32 | DType::U32 => {
+                Some(on_machine!(PackFn, machine, pack::<i32, i32>, pack_avx2::<i32, i32>))
+            }
+            DType::I64 | DType::U64 => {
+                Some(on_machine!(PackFn, machine, pack::<i64, i32>, pack_avx2::<i64, i32>))
+            }
             _ => None,
         }
     }
 
-    fn pack_pairs(dtype: DType) -> Option<PackFn<i32>> {
+    fn pack_pairs(dtype: DType, machine: Machine) -> Option<PackFn<i32>> {
         match dtype {
-            DType::I1 | DType::U8 => Some(pack_pairs::<u8>),
-            DType::I8 => Some(pack_pairs::<i8>),
-            DType::I16 => Some(pack_pairs::<i16>),
+            DType::I1 | DType::U8 => {
+                Some(on_machine!(PackFn, machine, pack_pairs::<u8>, pack_pairs_avx2::<u8>))
+            }
+            DType::I8 => {
+                Some(on_machine!(PackFn, machine, pack_pairs::<i8>, pack_pairs_avx2::<i8>))
+            }
+            DType::I16 => {
+                Some(on_machine!(PackFn, machine, pack_pairs::<i16>, pack_pairs_avx2::<i16>))
+            }
             _ => None,
         }
     }
 }
 
 impl Packed for i64 {
-    fn pack_fn(dtype: DType) -> Option<PackFn<i64>> {
+    fn pack_fn(dtype: DType, machine: Machine) -> Option<PackFn<i64>> {
         match dtype {
-            DType::I1 | DType::U8 => Some(pack::<u8, i64>),
-            DType::I8 => Some(pack::<i8, i64>),
-            DType::I16 => Some(pack::<i16, i64>),
-            DType::U16 => Some(pack::<u16, i64>),
-            DType::I32 => Some(pack::<i32, i64>),
-            DType::U32 => Some(pack::<u32, i64>),
-            DType::I64 | DType::U64 => Some(pack::<i64, i64>),
+            DType::I1 | DType::U8 => {
+                Some(on_machine!(PackFn, machine, pack::<u8, i64>, pack_avx2::<u8, i64>))
+            }
+            DType::I8 => Some(on_machine!(PackFn, machine, pack::<i8, i64>, pack_avx2::<i8, i64>)),
+            DType::I16 => {
+                Some(on_machine!(PackFn, machine, pack::<i16, i64>, pack_avx2::<i16, i64>))
+            }
+            DType::U16 => {
+                Some(on_machine!(PackFn, machine, pack::<u16, i64>, pack_avx2::<u16, i64>))
+            }
+            DType::I32 => {
+                Some(on_machine!(PackFn, machine, pack::<i32, i64>, pack_avx2::<i32, i64>))
+            }
+            DType::U32 => {
+                Some(on_machine!(PackFn, machine, pack::<u32, i64>, pack_avx2::<u32, i64>))
+            }
+            DType::I64 | DType::U64 => {
+                Some(on_machine!(PackFn, machine, pack::<i64, i64>, pack_avx2::<i64, i64>))
+            }
             _ => None,
         }
     }
@@ -428,6 +529,7 @@ impl Packed for i64 {
 /// # Safety
 /// The rows' elements at all depths that the checks let through are there; `out` has room for
 /// `depth.len * width` numbers.
+#[inline(always)]
 unsafe fn pack<S: Source<T>, T: Number>(job: &Pack<'_>, out: *mut T) {
     let (rows, depth, width) = (job.rows, job.depth, job.width);
     let checks =
@@ -474,9 +576,13 @@ unsafe fn copy_rows<S: Source<T>, T: Number, const N: usize>(
     for (k, &offset) in offsets.iter().enumerate() {
         // SAFETY: by the caller.
         unsafe {
-            let from: [S; N] =
+            let line: [S; N] =
                 from.wrapping_offset(offset as isize).cast::<[S; N]>().read_unaligned();
-            out.add(k * width).cast::<[T; N]>().write_unaligned(from.map(S::read));
+            let mut numbers = [T::default(); N];
+            for n in 0..N {
+                numbers[n] = line[n].read();
+            }
+            out.add(k * width).cast::<[T; N]>().write_unaligned(numbers);
         }
     }
 }
@@ -530,6 +636,7 @@ fn unit_places(rows: &Rows, checks: &[Check]) -> bool {
 ///
 /// # Safety
 /// As [`pack`].
+#[inline(always)]
 unsafe fn checked_rows<S: Source<T>, T: Number>(
     job: &Pack<'_>,
     checks: &[Check],
@@ -606,6 +713,7 @@ fn inside(first: i64, step: i64, size: i64, len: i64) -> (i64, i64) {
 ///
 /// # Safety
 /// As [`pack`]; if they are copied they are inside.
+#[inline(always)]
 unsafe fn copy_or_clear<S: Source<T>, T: Number>(
     job: &Pack<'_>,
     base: *const S,
@@ -631,6 +739,7 @@ unsafe fn copy_or_clear<S: Source<T>, T: Number>(
 ///
 /// # Safety
 /// As [`pack`].
+#[inline(always)]
 unsafe fn copy_neighbours<S: Source<T>, T: Number>(
     from: *const S,
     offsets: &[i64],
@@ -662,6 +771,7 @@ unsafe fn copy_neighbours<S: Source<T>, T: Number>(
 ///
 /// # Safety
 /// As [`pack`].
+#[inline(always)]
 unsafe fn checked_taps<S: Source<T>, T: Number>(
     job: &Pack<'_>,
     checks: &[Check],
@@ -731,6 +841,7 @@ unsafe fn pack_complex<T: Number>(job: &Pack<'_>, out: *mut T) {
 ///
 /// # Safety
 /// As [`pack`].
+#[inline(always)]
 unsafe fn pack_pairs<S: Into<i16> + Copy>(job: &Pack<'_>, out: *mut i32) {
     let (rows, depth, width) = (job.rows, job.depth, job.width);
     let checks =
@@ -798,6 +909,7 @@ fn pair(low: i16, high: i16) -> i32 {
 ///
 /// # Safety
 /// As [`pack`].
+#[inline(always)]
 unsafe fn patch<S: Source<T>, T: Number>(
     job: &Pack<'_>,
     out: *mut T,
