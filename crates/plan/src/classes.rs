@@ -5,8 +5,11 @@
 
 use crate::liveness::{Liveness, Ranges, merge_touching};
 use crate::walk::{Point, Roots, TimeLine, visit};
-use cranelift_entity::SecondaryMap;
-use jaxrs_kernel::program::{Donation, Program, Sharing, Step, StepKind, Storage, ValueId};
+use cranelift_entity::{PrimaryMap, SecondaryMap};
+use jaxrs_kernel::Kernel;
+use jaxrs_kernel::program::{
+    Donation, KernelId, Program, Sharing, Step, StepKind, Storage, ValueId,
+};
 
 /// What the classes are made from.
 pub(crate) struct Context<'a> {
@@ -14,6 +17,7 @@ pub(crate) struct Context<'a> {
     pub(crate) roots: &'a Roots,
     pub(crate) line: &'a TimeLine,
     pub(crate) threads: u32,
+    kernels: &'a PrimaryMap<KernelId, Kernel>,
     /// The step that writes at an odd point, by half the point; none inside of which others are.
     writers: Vec<Option<&'a Step>>,
 }
@@ -25,6 +29,7 @@ impl<'a> Context<'a> {
         roots: &'a Roots,
         line: &'a TimeLine,
         threads: u32,
+        kernels: &'a PrimaryMap<KernelId, Kernel>,
     ) -> Context<'a> {
         let mut writers = vec![None; line.end as usize / 2 + 1];
         visit(&program.body, &mut |step| {
@@ -32,7 +37,7 @@ impl<'a> Context<'a> {
                 writers[line.span(step).write as usize / 2] = Some(step);
             }
         });
-        Context { program, roots, line, threads, writers }
+        Context { program, roots, line, threads, kernels, writers }
     }
 
     /// Whether the step lets a result take the place of an operand.
@@ -53,9 +58,7 @@ impl<'a> Context<'a> {
 
     fn runs_alone(&self, step: &Step) -> bool {
         match step.kind {
-            StepKind::Kernel(kernel) => {
-                self.threads == 1 || self.program.kernels[kernel].range.is_none()
-            }
+            StepKind::Kernel(kernel) => self.threads == 1 || self.kernels[kernel].range.is_none(),
             StepKind::Copy
             | StepKind::Library(_)
             | StepKind::Tile(_)

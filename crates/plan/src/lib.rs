@@ -31,9 +31,11 @@ use crate::copies::Copies;
 use crate::liveness::Liveness;
 use crate::pack::Effort;
 use crate::walk::{Roots, TimeLine};
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{PrimaryMap, SecondaryMap};
+use jaxrs_kernel::Kernel;
 use jaxrs_kernel::program::{
-    Branch, Bytes, ConstantId, Donation, Program, Step, StepId, StepKind, Storage, ValueId,
+    Branch, Bytes, ConstantId, Donation, KernelId, Program, Step, StepId, StepKind, Storage,
+    ValueId,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -185,7 +187,9 @@ pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanErro
     let mut copies = Copies::new(&program);
     copies.results(&mut program);
     split::split(&mut program, &mut copies.next_step);
-    let mut best = best_order(program.clone(), &copies, options)?;
+    // Kernels and constants do not change, and constants may be large.
+    let code = Code::take(&mut program);
+    let mut best = best_order(program.clone(), &code, &copies, options)?;
     let loops = loops_that_copy(&best.program);
     let mut least = copying(&best.program, &best.program.body, &FxHashSet::default());
     for times in [2, 3] {
@@ -193,18 +197,34 @@ pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanErro
             break;
         }
         let (mut program, mut copies) = (program.clone(), copies.clone());
-        let unrolled = unroll::unroll(&mut program, &loops, times, &mut copies.next_step);
+        let unrolled = unroll::unroll(&mut program, &code, &loops, times, &mut copies.next_step);
         let Some(branches) = unrolled else { break };
-        let planned = best_order(program, &copies, options)?;
+        let planned = best_order(program, &code, &copies, options)?;
         let copied = copying(&planned.program, &planned.program.body, &branches);
         if copied <= least / 2 && planned.arena.0 <= best.arena.0 + best.arena.0 / 16 + 256 {
             (best, least) = (planned, copied);
         }
     }
+    (best.program.kernels, best.program.constants) = (code.kernels, code.constants);
     if options.validate {
         validate::validate(&best)?;
     }
     Ok(best)
+}
+
+/// What of a program is the same in every order.
+struct Code {
+    kernels: PrimaryMap<KernelId, Kernel>,
+    constants: PrimaryMap<ConstantId, Vec<u8>>,
+}
+
+impl Code {
+    fn take(program: &mut Program) -> Code {
+        Code {
+            kernels: std::mem::take(&mut program.kernels),
+            constants: std::mem::take(&mut program.constants),
+        }
+    }
 }
 
 /// Bytes copied in an iteration for which a loop may be unrolled.
@@ -252,6 +272,7 @@ fn copying(program: &Program, steps: &[Step], ending: &FxHashSet<StepId>) -> u64
 /// Plans a program in each of several orders, as far as time allows, and keeps the best.
 fn best_order(
     mut program: Program,
+    code: &Code,
     copies: &Copies,
     options: &Options,
 ) -> Result<Planned, PlanError> {
@@ -260,7 +281,7 @@ fn best_order(
     let mut best: Option<(Ordered, (u64, u64))> = None;
     for candidate in candidates.into_iter().take(count) {
         let mut ordered = Ordered::new(&program, copies, &candidate);
-        let cost = if count == 1 { (0, 0) } else { ordered.cost(options)? };
+        let cost = if count == 1 { (0, 0) } else { ordered.cost(code, options)? };
         if best.as_ref().is_none_or(|(_, least)| cost < *least) {
             best = Some((ordered, cost));
         }
@@ -269,7 +290,7 @@ fn best_order(
         }
     }
     let (ordered, _) = best.expect("there is always an order");
-    ordered.finish(options)
+    ordered.finish(code, options)
 }
 
 /// A program in one order.
@@ -289,6 +310,7 @@ impl Ordered {
     /// Puts in copies until all that must share memory can, then calls `then` with the classes.
     fn settle<R>(
         &mut self,
+        code: &Code,
         options: &Options,
         then: impl FnOnce(&Context<'_>, &Classes, &Liveness, &Copies) -> R,
     ) -> Result<R, PlanError> {
@@ -297,7 +319,7 @@ impl Ordered {
             let roots = Roots::new(program);
             let line = TimeLine::new(program);
             let live = Liveness::new(program, &roots, &line);
-            let context = Context::new(program, &roots, &line, options.threads);
+            let context = Context::new(program, &roots, &line, options.threads, &code.kernels);
             let mut classes = Classes::new(&context, &live);
             let needs = alias::must_alias(&context, &mut classes, &self.copies.tried);
             if !needs.is_empty() {
@@ -318,8 +340,8 @@ impl Ordered {
     }
 
     /// Bytes of the arena, roughly packed, and bytes copied.
-    fn cost(&mut self, options: &Options) -> Result<(u64, u64), PlanError> {
-        self.settle(options, |context, classes, _, copies| {
+    fn cost(&mut self, code: &Code, options: &Options) -> Result<(u64, u64), PlanError> {
+        self.settle(code, options, |context, classes, _, copies| {
             let results = result_regions(context, classes);
             let placement = regions::place(context, classes, &results, rough);
             let copied = copies.notes(context.program).iter().map(|c| c.bytes.0).sum();
@@ -327,11 +349,13 @@ impl Ordered {
         })
     }
 
-    fn finish(mut self, options: &Options) -> Result<Planned, PlanError> {
+    fn finish(mut self, code: &Code, options: &Options) -> Result<Planned, PlanError> {
         let order = self.order;
-        self.settle(options, |context, classes, live, copies| {
+        let mut planned = self.settle(code, options, |context, classes, live, copies| {
             finish(context, classes, live, copies, options, order)
-        })
+        })?;
+        planned.program = self.program;
+        Ok(planned)
     }
 }
 
@@ -340,9 +364,9 @@ fn rough(_: usize) -> Effort {
     Effort { comparisons: 0 }
 }
 
-/// Effort of packing the order that is kept: some forty packings.
+/// Effort of packing the order that is kept: some thirty packings.
 fn thorough(rows: usize) -> Effort {
-    Effort { comparisons: (25 * (rows * rows) as u64 + 20_000).min(20_000_000) }
+    Effort { comparisons: (16 * (rows * rows) as u64 + 20_000).min(20_000_000) }
 }
 
 /// Where in the body the first late result is copied: result, step, reason. One a round, since each
@@ -398,6 +422,7 @@ fn result_regions(context: &Context<'_>, classes: &Classes) -> Vec<Region> {
     context.program.results.iter().enumerate().map(region).collect()
 }
 
+/// The plan of settled classes, all but the program itself.
 fn finish(
     context: &Context<'_>,
     classes: &Classes,
@@ -446,7 +471,15 @@ fn finish(
     });
     notes.donations = donations(context, classes, &results, &places);
     Planned {
-        program: program.clone(),
+        program: Program {
+            name: String::new(),
+            values: PrimaryMap::new(),
+            kernels: PrimaryMap::new(),
+            constants: PrimaryMap::new(),
+            parameters: Vec::new(),
+            results: Vec::new(),
+            body: Vec::new(),
+        },
         places,
         scratch: placement.scratch,
         results,

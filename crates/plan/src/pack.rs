@@ -315,22 +315,30 @@ impl Problem {
                 fixed.push(i);
             }
         }
-        let mut live: Vec<u32> = Vec::new();
+        // The rows in use, by their offsets: start, end, row.
+        let mut live: Vec<(u64, u64, u32)> = fixed
+            .iter()
+            .map(|&i| (offsets[i as usize], offsets[i as usize] + self.rows[i as usize].size, i))
+            .collect();
+        live.sort_unstable();
         for i in order {
             let row = &self.rows[i as usize];
             if row.offset.is_some() {
                 continue;
             }
-            live.retain(|&j| until(&self.rows[j as usize]) > from(row));
-            let mut taken: Vec<(u64, u64)> = live
+            live.retain(|&(.., j)| {
+                let other = &self.rows[j as usize];
+                other.offset.is_some() || until(other) > from(row)
+            });
+            let taken = live
                 .iter()
-                .chain(&fixed)
-                .filter(|&&j| self.rows[j as usize].overlaps(row))
-                .map(|&j| (offsets[j as usize], offsets[j as usize] + self.rows[j as usize].size))
-                .collect();
-            taken.sort_unstable();
-            offsets[i as usize] = gap(taken.iter().copied(), row, fit);
-            live.push(i);
+                .filter(|&&(.., j)| self.rows[j as usize].overlaps(row))
+                .map(|&(start, end, _)| (start, end));
+            let at = gap(taken, row, fit);
+            offsets[i as usize] = at;
+            let entry = (at, at + row.size, i);
+            let to = live.partition_point(|l| *l < entry);
+            live.insert(to, entry);
         }
         offsets
     }

@@ -6,6 +6,7 @@
 //! Else the second half of the body is a branch on the condition; its other side puts the carries
 //! back, once, at the end of the loop.
 
+use crate::Code;
 use crate::walk::{lists_mut, visit};
 use jaxrs_kernel::inst::{BinaryOp, Compare, CompareKind, Inst};
 use jaxrs_kernel::kernel::{Def, Kernel, Reg, Stmt};
@@ -22,6 +23,7 @@ const MAX_BODY: usize = 200;
 /// length; none if no loop was unrolled.
 pub(crate) fn unroll(
     program: &mut Program,
+    code: &Code,
     loops: &FxHashSet<StepId>,
     times: u64,
     next_step: &mut u32,
@@ -37,6 +39,7 @@ pub(crate) fn unroll(
     let mut body = std::mem::take(&mut program.body);
     let mut unroller = Unroller {
         program,
+        code,
         loops,
         times,
         next_step,
@@ -52,6 +55,7 @@ pub(crate) fn unroll(
 
 struct Unroller<'a> {
     program: &'a mut Program,
+    code: &'a Code,
     loops: &'a FxHashSet<StepId>,
     times: u64,
     next_step: &'a mut u32,
@@ -265,13 +269,13 @@ impl Unroller<'_> {
         let StepKind::Kernel(kernel) = test.kind else { return None };
         let (&[read], &[_]) = (&test.operands[..], &test.results[..]) else { return None };
         let i = inner.carries.iter().position(|&c| c == read)?;
-        let limit = limit(&self.program.kernels[kernel])?;
+        let limit = limit(&self.code.kernels[kernel])?;
         let add = inner.body.iter().find(|s| s.results.contains(&inner.next[i]))?;
         let StepKind::Kernel(kernel) = add.kind else { return None };
         if add.operands[..] != [read] || add.results.len() != 1 {
             return None;
         }
-        let by = increment(&self.program.kernels[kernel])?;
+        let by = increment(&self.code.kernels[kernel])?;
         let start = self.scalar(operands[i])?;
         if by <= 0 || limit <= start {
             return None;
@@ -289,7 +293,7 @@ impl Unroller<'_> {
         }
         match data.storage {
             Storage::Constant(c) => {
-                let bytes = self.program.constants.get(c)?;
+                let bytes = self.code.constants.get(c)?;
                 let mut wide = [0u8; 8];
                 let size = bytes.len().min(8);
                 wide[..size].copy_from_slice(&bytes[..size]);
@@ -297,7 +301,7 @@ impl Unroller<'_> {
             }
             Storage::Own => {
                 let &(kernel, operands) = self.makers.get(&value)?;
-                let kernel = &self.program.kernels[kernel];
+                let kernel = &self.code.kernels[kernel];
                 let [.., Stmt::Store { value, .. }] = &kernel.body.stmts[..] else { return None };
                 (operands == 0 && kernel.params.len() == 1).then_some(())?;
                 constant(kernel, *value)

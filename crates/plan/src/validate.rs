@@ -15,7 +15,7 @@
 
 use crate::{Place, Planned, Region};
 use jaxrs_kernel::program::{
-    Case, Donation, Program, Sharing, Step, StepKind, Storage, Tile, ValueId, While,
+    Case, ConstantId, Donation, Program, Sharing, Step, StepKind, Storage, Tile, ValueId, While,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -37,14 +37,18 @@ pub fn validate(planned: &Planned) -> Result<(), Violation> {
         machine.state.expected.insert(parameter.value, content);
         machine.state.memory.entry(Region::Argument(i as u32)).or_default().set(0, bytes, content);
     }
+    let mut constants: FxHashMap<ConstantId, Content> = FxHashMap::default();
     for (id, bytes) in &program.constants {
         let content = machine.fresh();
         let memory = machine.state.memory.entry(Region::Constant(id)).or_default();
         memory.set(0, bytes.len() as u64, content);
-        for (value, data) in &program.values {
-            if data.storage == Storage::Constant(id) {
-                machine.state.expected.insert(value, content);
-            }
+        constants.insert(id, content);
+    }
+    for (value, data) in &program.values {
+        if let Storage::Constant(id) = data.storage {
+            let content = constants.get(&id).copied();
+            let known = content.ok_or_else(|| Violation(format!("{} has no bytes", data.name)))?;
+            machine.state.expected.insert(value, known);
         }
     }
     machine.list(&program.body)?;
