@@ -14,6 +14,7 @@ use jaxrs_kernel::DType;
 use jaxrs_kernel::contraction::{
     Arithmetic, Blocks, Contraction, DEPTH_BLOCK, DepthAxis, RowAxis, STAGED_ROWS,
 };
+use std::cell::RefCell;
 
 /// Multiply-adds below which a contraction stays on one thread.
 const ONE_THREAD: u64 = 1 << 17;
@@ -50,6 +51,11 @@ struct Buffers {
 // SAFETY: tasks write disjoint elements of the result and their own thread's scratch.
 unsafe impl Sync for Buffers {}
 
+thread_local! {
+    /// Too large to be cleared for each task.
+    static WORK: RefCell<Work> = const { RefCell::new(Work::new()) };
+}
+
 /// The tables of a task.
 struct Work {
     depth: Depth,
@@ -57,6 +63,18 @@ struct Work {
     columns: Rows,
     runs: [Run; DEPTH_BLOCK as usize],
     patch: [Run; DEPTH_BLOCK as usize],
+}
+
+impl Work {
+    const fn new() -> Work {
+        Work {
+            depth: Depth::new(),
+            rows: Rows::new(),
+            columns: Rows::new(),
+            runs: [Run::NONE; DEPTH_BLOCK as usize],
+            patch: [Run::NONE; DEPTH_BLOCK as usize],
+        }
+    }
 }
 
 /// The memory of a task.
@@ -171,7 +189,9 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         let one = |number: i64, thread: usize| {
             let scratch = buffers.scratch.wrapping_add(thread * scratch_step);
             // SAFETY: by the caller; the thread's scratch is its own.
-            unsafe { self.task(&task(number as u64), Buffers { scratch, ..*buffers }) };
+            WORK.with_borrow_mut(|work| unsafe {
+                self.task(&task(number as u64), Buffers { scratch, ..*buffers }, work);
+            });
         };
         if threads == 1 {
             (0..count as i64).for_each(|number| one(number, 0));
@@ -197,8 +217,10 @@ impl<T: Tiled + Packed + Target> Engine<T> {
 
     /// # Safety
     /// As [`Engine::run`].
-    unsafe fn task(&self, task: &Task, buffers: Buffers) {
+    unsafe fn task(&self, task: &Task, buffers: Buffers, work: &mut Work) {
         let c = &self.contraction;
+        work.rows.forget();
+        work.columns.forget();
         let [batch_left, batch_right, batch_out] = self.batch_offsets(task.batch);
         let [_, right_at, staged_at, _] = self.blocks.layout();
         let left = buffers.left.wrapping_offset(batch_left * self.sizes[0]);
@@ -207,17 +229,10 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         let panel: *mut T = buffers.scratch.cast();
         let block: *mut T = buffers.scratch.wrapping_add(right_at as usize).cast();
         let staged: *mut T = buffers.scratch.wrapping_add(staged_at as usize).cast();
-        let mut work = Work {
-            depth: Depth::new(),
-            rows: Rows::new(),
-            columns: Rows::new(),
-            runs: [Run::default(); DEPTH_BLOCK as usize],
-            patch: [Run::default(); DEPTH_BLOCK as usize],
-        };
         let total = self.extents[2];
         if total == 0 {
             // SAFETY: by the caller.
-            unsafe { self.zeros(task, &mut work, out) };
+            unsafe { self.zeros(task, work, out) };
             return;
         }
         let mut start = 0;
@@ -226,14 +241,14 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             work.depth.set(c, start, len as usize);
             // SAFETY: by the caller.
             unsafe {
-                self.pack_right(task, &mut work, right, block);
-                self.tiles(task, &mut work, &Places { left, out, panel, block, staged }, start > 0);
+                self.pack_right(task, work, right, block);
+                self.tiles(task, work, &Places { left, out, panel, block, staged }, start > 0);
             }
             start += len;
         }
         if self.blocks.staged {
             // SAFETY: by the caller.
-            unsafe { self.unstage(task, &mut work, staged, out) };
+            unsafe { self.unstage(task, work, staged, out) };
         }
     }
 

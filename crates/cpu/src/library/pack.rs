@@ -90,7 +90,7 @@ impl Odometer {
 }
 
 impl Rows {
-    pub(super) fn new() -> Rows {
+    pub(super) const fn new() -> Rows {
         Rows {
             len: 0,
             operand: [0; MOST_COLUMNS],
@@ -150,6 +150,11 @@ impl Rows {
         };
     }
 
+    /// Forgets the contraction that the last rows were of.
+    pub(super) fn forget(&mut self) {
+        self.next.0 = usize::MAX;
+    }
+
     /// Whether the rows are neighbours in the result.
     pub(super) fn contiguous_out(&self) -> bool {
         self.out_step == Some(1)
@@ -163,18 +168,18 @@ fn even(values: &[i64]) -> Option<i64> {
 }
 
 impl Depth {
-    pub(super) fn new() -> Depth {
+    pub(super) const fn new() -> Depth {
         Depth {
             len: 0,
             left: [0; DEPTH],
             right: [0; DEPTH],
             place: [[0; DEPTH]; MOST_CHECKS],
             bounds: [(0, 0); MOST_CHECKS],
-            runs: [Run::default(); DEPTH],
+            runs: [Run::NONE; DEPTH],
             run_count: 0,
-            taps: [Run::default(); DEPTH],
+            taps: [Run::NONE; DEPTH],
             tap_count: 0,
-            stretches: [Run::default(); DEPTH],
+            stretches: [Run::NONE; DEPTH],
             stretch_count: 0,
             right_unit: false,
         }

@@ -17,6 +17,11 @@ pub(super) struct Run {
     pub(super) left: i64,
 }
 
+impl Run {
+    /// No positions.
+    pub(super) const NONE: Run = Run { start: 0, len: 0, left: 0 };
+}
+
 /// A tile to compute.
 pub(super) struct Tile<'a, T> {
     /// The left elements: packed `[depth][rows]`, or where they are.
