@@ -286,7 +286,11 @@ impl Generator {
     fn binary(&mut self, ty: RegType) -> BinaryOp {
         use BinaryOp as B;
         if ty.is_float() {
-            return self.random.pick(&[B::Add, B::Sub, B::Mul, B::Div, B::MinF, B::MaxF]);
+            let mut ops = vec![B::Add, B::Sub, B::Mul, B::Div, B::MinF, B::MaxF];
+            if !self.vectors_only {
+                ops.push(B::Rem);
+            }
+            return self.random.pick(&ops);
         }
         let mut ops = vec![
             B::Add,
@@ -303,9 +307,7 @@ impl Generator {
             B::ShrS,
             B::ShrU,
         ];
-        if !self.vectors_only {
-            ops.extend([B::DivS, B::DivU, B::RemS, B::RemU]);
-        }
+        ops.extend([B::DivS, B::DivU, B::RemS, B::RemU]);
         self.random.pick(&ops)
     }
 

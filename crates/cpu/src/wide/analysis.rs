@@ -1,7 +1,7 @@
 //! Which loop of a nest becomes the lanes of vectors, and what every register is under it.
 
 use cranelift_entity::SecondaryMap;
-use jaxrs_kernel::kernel::{Block, Def, Loop, LoopKind, Stmt};
+use jaxrs_kernel::kernel::{Block, Def, If, Loop, LoopKind, Stmt};
 use jaxrs_kernel::{Affine, BinaryOp, CastOp, Inst, Kernel, Reg, RegType, UnaryOp};
 use rustc_hash::FxHashMap;
 
@@ -268,7 +268,8 @@ impl Chooser<'_> {
                     match affine_class(at, classes) {
                         Lane::Uniform => return None,
                         Lane::Step(1) => 1.0,
-                        class => access(class, bytes, counts)?,
+                        // A scatter costs more than a gather.
+                        class => 1.0 + access(class, bytes, counts)? + 0.4 * bytes.min(4) as f64,
                     }
                 }
                 Stmt::Loop(inner) => {
@@ -289,8 +290,15 @@ impl Chooser<'_> {
                     counts.wide |= inner.results.iter().any(|&(result, ..)| {
                         classes[result] != Lane::Uniform && self.bits(result) == 64
                     });
-                    let then = self.lane_block(&inner.then, classes, counts)?;
-                    2.0 + then + self.lane_block(&inner.otherwise, classes, counts)?
+                    if is_rare(inner) {
+                        let mut rare = Counts::default();
+                        self.lane_block(&inner.then, classes, &mut rare)?;
+                        counts.wide |= rare.wide;
+                        2.0
+                    } else {
+                        let then = self.lane_block(&inner.then, classes, counts)?;
+                        2.0 + then + self.lane_block(&inner.otherwise, classes, counts)?
+                    }
                 }
             };
         }
@@ -337,7 +345,12 @@ impl Chooser<'_> {
                 if is_small_index(kernel, *a) && is_small_index(kernel, *b) => {}
             Inst::Unary(_, a) => counts.wide |= varying_wide(*a) || varying_wide(reg),
             Inst::Cast(_, a) => counts.wide |= varying_wide(*a) || varying_wide(reg),
-            Inst::Binary(_, a, b) | Inst::Compare(_, _, a, b) => {
+            Inst::Binary(op, a, b) => {
+                counts.wide |= varying_wide(*a) || varying_wide(*b) || varying_wide(reg);
+                // In f64.
+                counts.wide |= is_division(*op) && kernel.regs[reg].ty != RegType::I1;
+            }
+            Inst::Compare(_, _, a, b) => {
                 counts.wide |= varying_wide(*a) || varying_wide(*b) || varying_wide(reg);
             }
             Inst::Fma(a, b, c) | Inst::Select(a, b, c) => {
@@ -352,9 +365,6 @@ impl Chooser<'_> {
     fn check(&mut self, inst: &Inst, class: Lane) -> bool {
         let supported = match inst {
             Inst::Binary(BinaryOp::Rem, ..) => false,
-            Inst::Binary(BinaryOp::DivS | BinaryOp::DivU | BinaryOp::RemS | BinaryOp::RemU, ..) => {
-                false
-            }
             Inst::Unary(UnaryOp::Popcnt, _) => super::features().popcnt,
             // Multiplication by a reciprocal: only for what fits 32 bits.
             Inst::FloorDiv(at, by) | Inst::Modulo(at, by) if class != Lane::Uniform => {
@@ -366,6 +376,15 @@ impl Chooser<'_> {
         self.supported &= supported || class != Lane::Uniform;
         supported
     }
+}
+
+fn is_division(op: BinaryOp) -> bool {
+    matches!(op, BinaryOp::DivS | BinaryOp::DivU | BinaryOp::RemS | BinaryOp::RemU)
+}
+
+/// Whether a branch is there for rare lanes: its one side computes without reading memory.
+fn is_rare(inner: &If) -> bool {
+    inner.otherwise.stmts.is_empty() && inner.then.stmts.iter().all(|s| matches!(s, Stmt::Let(_)))
 }
 
 #[derive(Default)]
@@ -399,6 +418,7 @@ fn weight(inst: &Inst) -> f64 {
         Inst::FloorDiv(..) | Inst::Modulo(..) => 5.0,
         Inst::Unary(UnaryOp::Sqrt, _) => 8.0,
         Inst::Binary(BinaryOp::Div, ..) => 6.0,
+        Inst::Binary(op, ..) if is_division(*op) => 15.0,
         Inst::Binary(BinaryOp::MinF | BinaryOp::MaxF, ..) => 3.0,
         _ => 1.0,
     }

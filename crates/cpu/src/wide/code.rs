@@ -165,6 +165,15 @@ pub(crate) enum Ins {
         lanes: Lanes,
         mask: Option<VReg>,
     },
+    /// 64-bit integer division (opcode: 0 signed quotient, 1 unsigned quotient, 2 signed remainder,
+    /// 3 unsigned remainder) lane by lane.
+    LaneDivide {
+        opcode: u8,
+        count: u8,
+        to: VReg,
+        a: VReg,
+        b: VReg,
+    },
     /// A general register's value in all lanes.
     Spread {
         to: VReg,
@@ -421,6 +430,7 @@ impl Ins {
                 optional(mask, see);
             }
             Ins::MaskBinary { to, a, b, .. }
+            | Ins::LaneDivide { to, a, b, .. }
             | Ins::Add { to, a, b }
             | Ins::Sub { to, a, b }
             | Ins::Xor { to, a, b }

@@ -309,6 +309,20 @@ impl Emitter<'_> {
                 self.asm.evex(MOVE_STORE, Length::Zmm, value, 0, rm, Mask::default(), None);
                 self.lanes(*bytes, *count, at, *lanes, *mask, true);
             }
+            Ins::LaneDivide { opcode, count, to, a, b } => {
+                for (reg, at) in [(*a, LANES), (*b, INDICES)] {
+                    let value = self.vector(Src::Reg(reg), true, T0);
+                    let (rm, none) = (Rm::Mem(frame(at)), Mask::default());
+                    self.asm.evex(MOVE_STORE, Length::Zmm, value, 0, rm, none, None);
+                }
+                for lane in 0..i32::from(*count) {
+                    self.divide_lane(*opcode, 8 * lane);
+                }
+                let target = self.vector_to(*to);
+                let rm = Rm::Mem(frame(LANES));
+                self.asm.evex(MOVE64, Length::Zmm, target, 0, rm, Mask::default(), None);
+                self.vector_done(*to, target);
+            }
             Ins::Spread { to, from, wide } => {
                 let value = self.general(*from, RAX);
                 let target = self.vector_to(*to);
@@ -587,6 +601,36 @@ impl Emitter<'_> {
             self.asm.evex(enc(2, 1, 0xa8, wide), length, work, second, rm, none, None);
         }
         self.vector_done(to, work);
+    }
+
+    /// Divides two 64-bit lanes in the frame; the result takes the dividend's place.
+    fn divide_lane(&mut self, opcode: u8, at: i32) {
+        let (signed, remainder) = (opcode & 1 == 0, opcode >= 2);
+        self.asm.load(RAX, frame(LANES + at));
+        self.asm.load(R11, frame(INDICES + at));
+        self.asm.imm(7, R11, 0);
+        let by_zero = self.asm.short_skip();
+        let mut by_minus_one = None;
+        if signed {
+            self.asm.imm(7, R11, -1);
+            by_minus_one = Some(self.asm.short_skip());
+            self.asm.divide_rax(R11);
+        } else {
+            self.asm.divide_rax_unsigned(R11);
+        }
+        let done = self.asm.short_jump();
+        self.asm.bind_skip(by_zero);
+        self.asm.mov(RDX, RAX);
+        self.asm.mov_imm(RAX, -1);
+        let done_zero = self.asm.short_jump();
+        if let Some(skip) = by_minus_one {
+            self.asm.bind_skip(skip);
+            self.asm.neg(RAX);
+            self.asm.mov_imm(RDX, 0);
+        }
+        self.asm.bind_skip(done);
+        self.asm.bind_skip(done_zero);
+        self.asm.store(frame(LANES + at), if remainder { RDX } else { RAX });
     }
 
     /// The mask, or all ones, in `K0`, for an instruction that uses it up.

@@ -76,10 +76,8 @@ pub(crate) struct Mask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cond {
     Equal = 0x4,
-    NotEqual = 0x5,
     Less = 0xc,
     GreaterEqual = 0xd,
-    LessEqual = 0xe,
     Greater = 0xf,
 }
 
@@ -387,6 +385,12 @@ impl Assembler {
         self.general(true, &[0xf7], 7, Rm::Gpr(by), 0);
     }
 
+    /// As [`Self::divide_rax`], unsigned.
+    pub(crate) fn divide_rax_unsigned(&mut self, by: Gpr) {
+        self.code.extend_from_slice(&[0x31, 0xd2]);
+        self.general(true, &[0xf7], 6, Rm::Gpr(by), 0);
+    }
+
     pub(crate) fn cmp(&mut self, a: Gpr, b: Rm) {
         self.general(true, &[0x3b], a, b, 0);
     }
@@ -422,6 +426,13 @@ impl Assembler {
     /// A short jump over what follows if the last test gave zero; to be bound.
     pub(crate) fn short_skip(&mut self) -> usize {
         self.byte(0x74);
+        self.byte(0);
+        self.code.len()
+    }
+
+    /// A short jump over what follows; to be bound.
+    pub(crate) fn short_jump(&mut self) -> usize {
+        self.byte(0xeb);
         self.byte(0);
         self.code.len()
     }

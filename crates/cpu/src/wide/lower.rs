@@ -11,7 +11,7 @@ use super::analysis::{self, Chosen, Classes, Lane, Shape};
 use super::code::{Addr, Class, Code, Ins, Src, VReg};
 use super::encode::{Cond, Enc, Length, enc};
 use cranelift_entity::SecondaryMap;
-use jaxrs_kernel::kernel::{Block, Carry, Def, If, Loop, Stmt};
+use jaxrs_kernel::kernel::{Block, Carry, Def, If, Loop, LoopKind, Stmt};
 use jaxrs_kernel::{Affine, BinaryOp, Inst, Kernel, ParamId, Reg, RegType};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -80,8 +80,22 @@ pub(super) struct Lower<'k> {
     firsts: FxHashMap<Reg, VReg>,
     first_log: Vec<Reg>,
     constants: FxHashMap<Vec<u8>, u32>,
+    /// The rows that a lanes loop goes through for each vector.
+    rows: Option<Rows<'k>>,
     pub(super) cx: Cx,
 }
+
+/// A block of iterations of the loop around a lanes loop, run inside of it: where the lanes stride
+/// over memory that those iterations read side by side, the cache lines are used while they last.
+#[derive(Clone, Copy)]
+struct Rows<'k> {
+    outer: &'k Loop,
+    first: VReg,
+    end: VReg,
+}
+
+/// Iterations of a block.
+const ROWS: i64 = 16;
 
 /// Marks to go back to at the end of a block.
 struct Mark {
@@ -111,6 +125,7 @@ pub(crate) fn lower(kernel: &Kernel, chosen: &Chosen) -> Code {
         firsts: FxHashMap::default(),
         first_log: Vec::new(),
         constants: FxHashMap::default(),
+        rows: None,
         cx: Cx { lanes: 16, chunks: 1, mask: None, classes: None },
     };
     for param in kernel.params.keys() {
@@ -139,7 +154,7 @@ pub(super) fn bounds(kernel: &Kernel, at: &Affine) -> (i64, i64) {
 pub(super) const SPLAT32: Enc = enc(2, 1, 0x58, false);
 pub(super) const SPLAT64: Enc = enc(2, 1, 0x59, true);
 
-impl Lower<'_> {
+impl<'k> Lower<'k> {
     pub(super) fn put(&mut self, ins: Ins) {
         self.code.instructions.push(ins);
     }
@@ -439,9 +454,13 @@ impl Lower<'_> {
 
     // ---- statements
 
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &'k Block) {
+        self.statements(&block.stmts);
+    }
+
+    fn statements(&mut self, stmts: &'k [Stmt]) {
         let kernel = self.kernel;
-        for stmt in &block.stmts {
+        for stmt in stmts {
             match stmt {
                 Stmt::Let(reg) => {
                     let Def::Inst(inst) = &kernel.regs[*reg].def else {
@@ -519,12 +538,16 @@ impl Lower<'_> {
     }
 
     /// A loop one iteration at a time, perhaps in lanes of an outer loop.
-    fn plain_loop(&mut self, inner: &Loop) {
+    fn plain_loop(&mut self, inner: &'k Loop) {
         let trips = inner.end - inner.start;
         let small = trips * inner.body.stmts.len() as i64 <= 48 && trips <= 8;
         let flat = inner.body.stmts.iter().all(|s| matches!(s, Stmt::Let(_) | Stmt::Store { .. }));
         if small && flat && !inner.ranged {
             self.unrolled_loop(inner);
+            return;
+        }
+        if let Some((lanes, shape)) = self.strided_lanes(inner) {
+            self.rows_loop(inner, lanes, shape);
             return;
         }
         let mut carried: Vec<(bool, Chunks)> = Vec::new();
@@ -566,6 +589,65 @@ impl Lower<'_> {
             let value = self.value_of(*varies, chunks);
             self.set(carry.result, value);
         }
+    }
+
+    /// The one lanes loop in a loop's body, if it strides over what the loop reads side by side.
+    fn strided_lanes(&self, outer: &'k Loop) -> Option<(&'k Loop, Shape)> {
+        let (last, before) = outer.body.stmts.split_last()?;
+        let Stmt::Loop(inner) = last else { return None };
+        let shape = self.chosen.get(&inner.var)?;
+        let kernel = self.kernel;
+        let computes = |s: &Stmt| match s {
+            Stmt::Let(reg) => !matches!(kernel.regs[*reg].def, Def::Inst(Inst::Load(..))),
+            Stmt::Store { .. } | Stmt::Loop(_) | Stmt::If(_) => false,
+        };
+        let both = outer.kind == LoopKind::Parallel && inner.kind == LoopKind::Parallel;
+        let long = outer.end - outer.start >= 4 && inner.end - inner.start >= shape.lanes;
+        if !both || !long || self.cx.classes.is_some() || !before.iter().all(computes) {
+            return None;
+        }
+        let strides = strides_along(kernel, &inner.body, inner.var, outer.var);
+        strides.then_some((&**inner, Shape { lanes: shape.lanes, chunks: 1 }))
+    }
+
+    /// A loop in blocks of rows, each block run for every vector of the lanes loop inside.
+    fn rows_loop(&mut self, outer: &'k Loop, lanes: &'k Loop, shape: Shape) {
+        let (start, end) = self.loop_bounds(outer);
+        let first = self.general();
+        self.put(Ins::Move { to: first, from: start });
+        let (top, exit) = (self.code.label(), self.code.label());
+        let mark = self.mark();
+        self.prepare_addresses(&outer.body);
+        let (cond, label) = (Cond::GreaterEqual, exit);
+        self.put(Ins::CompareJump { a: first, b: end, cond, label });
+        self.put(Ins::Bind { label: top, is_loop: true });
+        let last = self.plus(first, ROWS);
+        let stop = self.general();
+        self.put(Ins::Min { to: stop, a: last, b: end });
+        self.rows = Some(Rows { outer, first, end: stop });
+        self.lanes_loop(lanes, shape);
+        self.rows = None;
+        self.put(Ins::AddImm { to: first, a: first, value: ROWS as i32 });
+        self.put(Ins::CompareJump { a: first, b: end, cond: Cond::Less, label: top });
+        self.put(Ins::Bind { label: exit, is_loop: false });
+        self.forget(&mark);
+    }
+
+    /// A block of rows for the vector at hand.
+    fn rows_iteration(&mut self, rows: Rows<'k>, inner: &'k Loop) {
+        self.prepare_addresses(&inner.body);
+        let var = self.general();
+        self.put(Ins::Move { to: var, from: rows.first });
+        let top = self.code.label();
+        self.put(Ins::Bind { label: top, is_loop: true });
+        let mark = self.mark();
+        self.set(rows.outer.var, Val::General(var));
+        let (_, before) = rows.outer.body.stmts.split_last().expect("it holds the lanes loop");
+        self.statements(before);
+        self.block(&inner.body);
+        self.forget(&mark);
+        self.put(Ins::AddImm { to: var, a: var, value: 1 });
+        self.put(Ins::CompareJump { a: var, b: rows.end, cond: Cond::Less, label: top });
     }
 
     /// Moves the carries' next values to their registers, all at once.
@@ -610,7 +692,7 @@ impl Lower<'_> {
         }
     }
 
-    fn unrolled_loop(&mut self, inner: &Loop) {
+    fn unrolled_loop(&mut self, inner: &'k Loop) {
         let mut values: Vec<Val> =
             inner.carries.iter().map(|c| self.values[c.init].clone()).collect();
         for at in inner.start..inner.end {
@@ -629,7 +711,7 @@ impl Lower<'_> {
     }
 
     /// A loop whose iterations become lanes.
-    fn lanes_loop(&mut self, inner: &Loop, shape: Shape) {
+    fn lanes_loop(&mut self, inner: &'k Loop, shape: Shape) {
         let stride = shape.lanes * shape.chunks;
         let trips = inner.end - inner.start;
         let (start, end) = self.loop_bounds(inner);
@@ -678,13 +760,16 @@ impl Lower<'_> {
     }
 
     /// One iteration of a lanes loop, leaving the next values visible until `hand_over_lanes`.
-    fn iteration(&mut self, inner: &Loop, var: VReg, carried: &[(bool, Chunks)]) {
+    fn iteration(&mut self, inner: &'k Loop, var: VReg, carried: &[(bool, Chunks)]) {
         self.set(inner.var, Val::Lane(var));
         for (carry, (_, chunks)) in inner.carries.iter().zip(carried) {
             let count = self.cx.chunks;
             self.set(carry.inside, Val::Varying(chunks[..count].iter().copied().collect()));
         }
-        self.block(&inner.body);
+        match self.rows {
+            Some(rows) => self.rows_iteration(rows, inner),
+            None => self.block(&inner.body),
+        }
     }
 
     fn hand_over_lanes(&mut self, inner: &Loop, carried: &[(bool, Chunks)]) {
@@ -711,7 +796,7 @@ impl Lower<'_> {
     }
 
     /// The iterations that do not fill whole vectors.
-    fn masked_rest(&mut self, inner: &Loop, var: VReg, end: VReg, carried: &[(bool, Chunks)]) {
+    fn masked_rest(&mut self, inner: &'k Loop, var: VReg, end: VReg, carried: &[(bool, Chunks)]) {
         let (top, done) = (self.code.label(), self.code.label());
         let mark = self.mark();
         self.cx.chunks = 1;
@@ -785,7 +870,7 @@ impl Lower<'_> {
             .collect()
     }
 
-    fn branch(&mut self, inner: &If) {
+    fn branch(&mut self, inner: &'k If) {
         match self.values[inner.condition].clone() {
             Val::Const(bits) => {
                 let (block, side) =
@@ -802,7 +887,7 @@ impl Lower<'_> {
         }
     }
 
-    fn uniform_branch(&mut self, inner: &If, mask: VReg) {
+    fn uniform_branch(&mut self, inner: &'k If, mask: VReg) {
         let (otherwise, exit) = (self.code.label(), self.code.label());
         let varies: Vec<bool> = inner
             .results
@@ -847,7 +932,7 @@ impl Lower<'_> {
     }
 
     /// Both sides run, each with its lanes on, unless it has none.
-    fn masked_branch(&mut self, inner: &If, condition: &Chunks) {
+    fn masked_branch(&mut self, inner: &'k If, condition: &Chunks) {
         let outer = self.cx.mask.clone();
         let mut sides: Vec<Vec<Chunks>> = Vec::new();
         for (block, then) in [(&inner.then, true), (&inner.otherwise, false)] {
@@ -896,7 +981,7 @@ impl Lower<'_> {
     }
 
     /// One side of a branch under masks; gives its results' registers.
-    fn masked_side(&mut self, block: &Block, masks: Chunks, results: &[Reg]) -> Vec<Chunks> {
+    fn masked_side(&mut self, block: &'k Block, masks: Chunks, results: &[Reg]) -> Vec<Chunks> {
         let chunks = masks.len();
         let mark = self.mark();
         let skip = self.code.label();
@@ -927,6 +1012,24 @@ impl Lower<'_> {
         self.put(Ins::MaskBinary { opcode: 0x45, to, a: x, b: y });
         to
     }
+}
+
+/// Whether the lanes' variable strides in a load along which another variable steps by one.
+fn strides_along(kernel: &Kernel, block: &Block, lanes: Reg, other: Reg) -> bool {
+    block.stmts.iter().any(|stmt| match stmt {
+        Stmt::Let(reg) => match &kernel.regs[*reg].def {
+            Def::Inst(Inst::Load(_, at)) => {
+                at.coefficient(lanes).abs() > 1 && at.coefficient(other) == 1
+            }
+            _ => false,
+        },
+        Stmt::Store { .. } => false,
+        Stmt::Loop(inner) => strides_along(kernel, &inner.body, lanes, other),
+        Stmt::If(inner) => {
+            strides_along(kernel, &inner.then, lanes, other)
+                || strides_along(kernel, &inner.otherwise, lanes, other)
+        }
+    })
 }
 
 /// Whether a block must not run without lanes, or is too long to run for nothing.

@@ -312,7 +312,12 @@ impl Lower<'_> {
             }
             Inst::Binary(op, a, b) => {
                 let (a, b) = (self.src(*a, chunk), self.src(*b, chunk));
-                self.binary(*op, ty, a, b)
+                match op {
+                    BinaryOp::DivS | BinaryOp::DivU | BinaryOp::RemS | BinaryOp::RemU => {
+                        self.divide(*op, ty, a, b, uniform)
+                    }
+                    _ => self.binary(*op, ty, a, b),
+                }
             }
             Inst::Fma(a, b, c) => {
                 let [a, b, c] = [a, b, c].map(|&r| self.src(r, chunk));
@@ -495,6 +500,52 @@ impl Lower<'_> {
             B::And | B::Or | B::Xor | B::MinU | B::MaxU | B::ShrU => value,
             _ => self.normal(ty, value),
         }
+    }
+
+    /// Integer division and remainder.
+    fn divide(&mut self, op: BinaryOp, ty: RegType, a: Src, b: Src, uniform: bool) -> VReg {
+        let signed = matches!(op, BinaryOp::DivS | BinaryOp::RemS);
+        let remainder = matches!(op, BinaryOp::RemS | BinaryOp::RemU);
+        if ty == RegType::I64 {
+            let (a, b, to) = (self.in_register(a, true), self.in_register(b, true), self.vector());
+            let opcode = u8::from(!signed) + 2 * u8::from(remainder);
+            let count = if uniform { 1 } else { 8 };
+            self.put(Ins::LaneDivide { opcode, count, to, a, b });
+            if uniform {
+                return self.op1(SPLAT64, Length::Zmm, Src::Reg(to), None);
+            }
+            return to;
+        }
+        let (a, b) = if signed { (self.signed(ty, a), self.signed(ty, b)) } else { (a, b) };
+        let (x, y) = (self.in_register(a, false), self.in_register(b, false));
+        // The quotient of 32-bit integers in f64, towards zero, is exact.
+        let (to_float, to_int) = if signed {
+            (enc(1, 2, 0xe6, false), enc(1, 1, 0xe6, true))
+        } else {
+            (enc(1, 2, 0x7a, false), enc(1, 0, 0x78, true))
+        };
+        let float_x = self.op1(to_float, Length::Zmm, Src::Reg(x), None);
+        let float_y = self.op1(to_float, Length::Zmm, Src::Reg(y), None);
+        let ratio =
+            self.op2(float(1, 0x5e, true), Length::Zmm, Src::Reg(float_x), Src::Reg(float_y));
+        let quotient = self.op1(to_int, Length::Zmm, Src::Reg(ratio), None);
+        let quotient = self.respread(uniform, quotient);
+        let length = self.length(ty);
+        if remainder {
+            // By zero: nothing is taken away, whatever the quotient is.
+            let back = self.op2(int(2, 0x40, false), length, Src::Reg(quotient), Src::Reg(y));
+            let rest = self.op2(int(1, 0xfa, false), length, Src::Reg(x), Src::Reg(back));
+            return self.normal(ty, rest);
+        }
+        if !signed {
+            // By zero: infinity or NaN, which become all ones.
+            return self.normal(ty, quotient);
+        }
+        let (zero, ones) = (self.splat32(0), self.splat32(u32::MAX));
+        let by_zero =
+            self.compare_op(int(3, 0x1f, false), length, Src::Reg(y), zero, int_code(Compare::Eq));
+        let value = self.blend(false, length, by_zero, Src::Reg(quotient), ones);
+        self.normal(ty, value)
     }
 
     /// Orders zeros by sign; a NaN wins.
