@@ -109,6 +109,7 @@ fn dot(pool: &Pool, name: &str, m: u64, n: u64, k: u64, form: &str, types: [DTyp
 
 /// A convolution of an image `[n, h, w, c]` by a window `[kh, kw, c, f]`.
 struct Conv {
+    groups: u64,
     image: [u64; 4],
     window: [u64; 3],
     stride: i64,
@@ -122,20 +123,21 @@ fn conv(pool: &Pool, name: &str, c: &Conv) {
     let extent =
         |size: u64, window: u64| ((size as i64 + 2 * c.pad - window as i64) / c.stride + 1) as u64;
     let (oh, ow) = (extent(h, kh), extent(w, kw));
+    let inputs = features / c.groups;
     let (shapes, spatial, features_at) = if c.channels_first {
         (
-            [vec![n, features, h, w], vec![outputs, features, kh, kw], vec![n, outputs, oh, ow]],
+            [vec![n, features, h, w], vec![outputs, inputs, kh, kw], vec![n, outputs, oh, ow]],
             [[2, 2, 2], [3, 3, 3]],
             [1, 1, 0, 1],
         )
     } else {
         (
-            [vec![n, h, w, features], vec![kh, kw, features, outputs], vec![n, oh, ow, outputs]],
+            [vec![n, h, w, features], vec![kh, kw, inputs, outputs], vec![n, oh, ow, outputs]],
             [[1, 0, 1], [2, 1, 2]],
             [3, 2, 3, 3],
         )
     };
-    let flops = 2.0 * (n * oh * ow * outputs * kh * kw * features) as f64;
+    let flops = 2.0 * (n * oh * ow * outputs * kh * kw * inputs) as f64;
     let spatial = spatial.map(|axis| SpatialAxis {
         axis,
         stride: c.stride,
@@ -145,7 +147,7 @@ fn conv(pool: &Pool, name: &str, c: &Conv) {
         rhs_dilation: 1,
         reverse: false,
     });
-    time_conv(pool, name, shapes, [0, 0], features_at, spatial, flops);
+    time_conv(pool, name, shapes, [0, 0], features_at, spatial, (c.groups, flops));
 }
 
 /// The gradient of a window `[kh, kw, c, f]`.
@@ -163,7 +165,7 @@ fn kernel_gradient(pool: &Pool, name: &str, c: &Conv) {
         rhs_dilation: 1,
         reverse: false,
     });
-    time_conv(pool, name, shapes, [3, 2], [0, 0, 3, 3], spatial, flops);
+    time_conv(pool, name, shapes, [3, 2], [0, 0, 3, 3], spatial, (1, flops));
 }
 
 fn time_conv(
@@ -173,7 +175,7 @@ fn time_conv(
     batch: [usize; 2],
     features: [usize; 4],
     spatial: [SpatialAxis; 2],
-    flops: f64,
+    (groups, flops): (u64, f64),
 ) {
     let bytes: Vec<u64> = shapes.iter().map(|s| 4 * s.iter().product::<u64>()).collect();
     let conv = Convolution {
@@ -183,7 +185,7 @@ fn time_conv(
         batch,
         features,
         spatial: spatial.to_vec(),
-        feature_groups: 1,
+        feature_groups: groups,
         batch_groups: 1,
     };
     let seconds = run(pool, &Library::Convolution(conv), &[], &bytes);
@@ -262,6 +264,11 @@ fn main() {
         stride,
         pad,
         channels_first,
+        groups: 1,
+    };
+    let depthwise = |channels_first| Conv {
+        groups: 128,
+        ..c([4, 56, 56, 128], [3, 3, 128], 1, 1, channels_first)
     };
     let convs = [
         ("conv 56x56x64", c([8, 56, 56, 64], [3, 3, 64], 1, 1, false)),
@@ -273,6 +280,8 @@ fn main() {
         ("conv 4x4x512", c([4, 4, 4, 512], [3, 3, 512], 1, 1, false)),
         ("conv 1x1", c([4, 32, 32, 64], [1, 1, 128], 2, 0, false)),
         ("conv nchw 64x64x32", c([4, 64, 64, 32], [3, 3, 32], 1, 0, true)),
+        ("conv depthwise", depthwise(false)),
+        ("conv depthwise nchw", depthwise(true)),
         ("conv nchw padded", c([4, 64, 64, 32], [3, 3, 32], 1, 1, true)),
     ];
     for (name, conv_) in &convs {

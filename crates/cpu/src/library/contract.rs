@@ -1,6 +1,7 @@
 //! Dots and convolutions: which way each is computed, chosen when the program is compiled.
 
 use super::engine::Engine;
+use super::lines::Lines;
 use super::plain;
 use super::thin::Thin;
 use super::tile::Machine;
@@ -28,6 +29,8 @@ enum Block {
     TinyF64(Tiny<f64>),
     ThinF32(Thin<f32>),
     ThinF64(Thin<f64>),
+    LinesF32(Lines<f32>),
+    LinesF64(Lines<f64>),
     F32(Engine<f32>),
     F64(Engine<f64>),
     I32(Engine<i32>),
@@ -81,6 +84,8 @@ impl Contract {
                             Block::TinyF64(tiny) => tiny.run(pool, operands, out),
                             Block::ThinF32(thin) => thin.run(pool, operands, out, scratch, step),
                             Block::ThinF64(thin) => thin.run(pool, operands, out, scratch, step),
+                            Block::LinesF32(lines) => lines.run(pool, operands, out),
+                            Block::LinesF64(lines) => lines.run(pool, operands, out),
                             Block::F32(engine) => engine.run(pool, operands, out, scratch, step),
                             Block::F64(engine) => engine.run(pool, operands, out, scratch, step),
                             Block::I32(engine) => engine.run(pool, operands, out, scratch, step),
@@ -106,6 +111,9 @@ fn block(c: Contraction, types: [DType; 2], out: DType, machine: Machine) -> Opt
             if let Some(thin) = Thin::new(&c, types, out, machine) {
                 return Some(Block::ThinF32(thin));
             }
+            if let Some(lines) = Lines::new(&c, types, out, machine) {
+                return Some(Block::LinesF32(lines));
+            }
         }
         Arithmetic::F64 => {
             if let Some(tiny) = Tiny::new(&c, types, out) {
@@ -113,6 +121,9 @@ fn block(c: Contraction, types: [DType; 2], out: DType, machine: Machine) -> Opt
             }
             if let Some(thin) = Thin::new(&c, types, out, machine) {
                 return Some(Block::ThinF64(thin));
+            }
+            if let Some(lines) = Lines::new(&c, types, out, machine) {
+                return Some(Block::LinesF64(lines));
             }
         }
         Arithmetic::I32 | Arithmetic::I64 => {}

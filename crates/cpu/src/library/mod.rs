@@ -7,6 +7,7 @@
 mod contract;
 mod engine;
 mod key;
+mod lines;
 mod pack;
 mod plain;
 mod simd;

@@ -235,6 +235,11 @@ impl Depth {
         &self.left[..self.len]
     }
 
+    /// What a depth adds to a check's place.
+    pub(super) fn place(&self, check: usize, k: usize) -> i64 {
+        self.place[check][k]
+    }
+
     /// The right elements' offsets.
     pub(super) fn right_offsets(&self) -> &[i64] {
         &self.right[..self.len]
@@ -706,7 +711,7 @@ unsafe fn checked_rows<S: Source<T>, T: Number>(
 
 /// The positions `n` from `.0` up to `.1` below `len` where `0 <= first + n * step < size`; `step`
 /// is not negative.
-fn inside(first: i64, step: i64, size: i64, len: i64) -> (i64, i64) {
+pub(super) fn inside(first: i64, step: i64, size: i64, len: i64) -> (i64, i64) {
     if step == 0 {
         return if (0..size).contains(&first) { (0, len) } else { (0, 0) };
     }
