@@ -3,7 +3,7 @@
 use super::Builder;
 use super::values::short;
 use crate::fuse::{self, Group, viewed};
-use crate::kernels::{self, Rows};
+use crate::kernels;
 use crate::passes::region;
 use jaxrs_ir::lower::{Emitter, LoopsFn, nest};
 use jaxrs_ir::{OpId, TensorType, ValueId};
@@ -103,13 +103,18 @@ impl Builder<'_> {
         operands: &[ValueId],
         results: &[ValueId],
     ) -> Step {
-        kernels::finish(&mut kernel, Rows::Any);
-        let sharing = jaxrs_kernel::access::sharing(&kernel, operands.len());
+        kernels::tidy(&mut kernel);
+        // Found when the kernel is finished.
+        let sharing = Vec::new();
         let kernel = self.program.kernels.push(kernel);
         let origin = self.origin(operands, results);
+        let sources = [operands.to_vec(), results.to_vec()];
         let operands = operands.iter().map(|&v| self.value(v)).collect();
         let results = results.iter().map(|&v| self.value(v)).collect();
-        self.step(StepKind::Kernel(kernel), operands, results, sharing, Some(origin))
+        let kind = StepKind::Kernel(kernel);
+        let step = self.step(kind, operands, results, sharing, Some(origin));
+        self.sources.insert(step.id, sources);
+        step
     }
 
     fn kernel_name(&self, roots: &[ValueId]) -> String {

@@ -2,13 +2,14 @@
 
 mod kernel;
 pub(crate) mod origin;
+mod tile;
 mod values;
 
 pub(crate) use origin::function_between;
 
-use crate::Options;
 use crate::fuse::{Fused, Unit};
 use crate::passes::region;
+use crate::{FusionMode, Options};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use jaxrs_ir::lower::Lowering;
@@ -32,8 +33,11 @@ pub fn run(
 ) -> Result<Built, Vec<Error>> {
     let mut builder = Builder::new(&module.name, function, fused);
     builder.parameters(options);
-    builder.program.body = builder.block(function.body);
+    builder.tiles = options.fuse == FusionMode::On;
+    let steps = builder.block(function.body);
     builder.program.results = function.results().iter().map(|&v| builder.value(v)).collect();
+    let results = builder.program.results.clone();
+    builder.program.body = builder.finish_steps(steps, &results);
     if builder.errors.is_empty() {
         Ok((builder.program, builder.origins))
     } else {
@@ -50,6 +54,10 @@ struct Builder<'a> {
     values: SecondaryMap<jaxrs_ir::ValueId, PackedOption<ValueId>>,
     constants: FxHashMap<Vec<u8>, ConstantId>,
     steps: u32,
+    /// The IR values of a kernel step's operands and results.
+    sources: FxHashMap<StepId, [Vec<jaxrs_ir::ValueId>; 2]>,
+    /// Whether kernels are put into tiles.
+    tiles: bool,
     errors: Vec<Error>,
 }
 
@@ -71,6 +79,8 @@ impl<'a> Builder<'a> {
             values: SecondaryMap::new(),
             constants: FxHashMap::default(),
             steps: 0,
+            sources: FxHashMap::default(),
+            tiles: false,
             errors: Vec::new(),
         }
     }
@@ -168,8 +178,11 @@ impl<'a> Builder<'a> {
         }
         let condition_steps = self.block(condition);
         let condition_value = self.value(function.blocks[condition].yields[0]);
+        let condition_steps = self.finish_steps(condition_steps, &[condition_value]);
         let body_steps = self.block(body);
-        let next = function.blocks[body].yields.iter().map(|&v| self.value(v)).collect();
+        let next: Vec<ValueId> =
+            function.blocks[body].yields.iter().map(|&v| self.value(v)).collect();
+        let body_steps = self.finish_steps(body_steps, &next);
         StepKind::While(Box::new(While {
             carries,
             condition: condition_steps,
@@ -183,7 +196,9 @@ impl<'a> Builder<'a> {
         let function = self.function;
         let branch = |&region: &BlockId| {
             let steps = self.block(region);
-            let results = function.blocks[region].yields.iter().map(|&v| self.value(v)).collect();
+            let results: Vec<ValueId> =
+                function.blocks[region].yields.iter().map(|&v| self.value(v)).collect();
+            let steps = self.finish_steps(steps, &results);
             Branch { steps, results }
         };
         let branches = regions.iter().map(branch).collect();

@@ -30,6 +30,28 @@ pub(super) fn run(kernel: &mut Kernel, rows: Rows) {
     kernel.body = body;
 }
 
+/// The numbers of rows that the outer index can count: the products of the outermost loops.
+pub fn row_counts(kernel: &Kernel) -> Vec<u64> {
+    let Some(range) = kernel.range else { return Vec::new() };
+    let mut counts = vec![range];
+    let mut loops = kernel.body.stmts.iter().filter_map(|stmt| match stmt {
+        Stmt::Loop(l) => Some(l),
+        _ => None,
+    });
+    if let (Some(only), None) = (loops.next(), loops.next()) {
+        let mut l: &Loop = only;
+        while let Some(inner) = inside(l) {
+            let Some(next) = counts[counts.len() - 1].checked_mul((inner.end - inner.start) as u64)
+            else {
+                break;
+            };
+            counts.push(next);
+            l = inner;
+        }
+    }
+    counts
+}
+
 /// The kernel's outer loop, if there is one only.
 fn outer(kernel: &mut Kernel, body: &mut Block, rows: Rows) {
     let mut loops = body.stmts.iter_mut().filter_map(|stmt| match stmt {

@@ -6,13 +6,17 @@ mod dead;
 mod merge;
 mod walk;
 
-pub use collapse::Rows;
+pub use collapse::{Rows, row_counts};
 use jaxrs_kernel::Kernel;
 
-/// The finished kernel; its outer index counts `rows`.
-pub fn finish(kernel: &mut Kernel, rows: Rows) {
+/// Merges loops and removes what is dead: right after the kernel is built.
+pub fn tidy(kernel: &mut Kernel) {
     merge::run(kernel);
     dead::run(kernel);
+}
+
+/// Collapses the loops of a tidy kernel; its outer index counts `rows`.
+pub fn finish(kernel: &mut Kernel, rows: Rows) {
     collapse::run(kernel, rows);
     dead::run(kernel);
 }
