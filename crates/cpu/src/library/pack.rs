@@ -256,6 +256,9 @@ impl Depth {
         if c.checked != 0 || c.checks.is_empty() || self.all_inside(c, rows) {
             return (self.run_count * 4 <= self.len + 3).then(|| &self.runs[..self.run_count]);
         }
+        if self.run_count * 4 > self.len + 3 {
+            return None;
+        }
         let mut count = 0;
         for tap in &self.taps[..self.tap_count] {
             let mut inside = true;
@@ -567,7 +570,7 @@ unsafe fn pack<S: Source<T>, T: Number>(job: &Pack<'_>, out: *mut T) {
         } else if rows.step == Some(1) && unit_places(rows, checks) {
             checked_rows(job, checks, offsets, base, out);
         } else {
-            checked_taps(job, checks, base, out);
+            checked_stretches(job, checks, offsets, base, out);
         }
     }
 }
@@ -777,38 +780,50 @@ unsafe fn copy_neighbours<S: Source<T>, T: Number>(
     }
 }
 
-/// Copies row by row the stretches of depth that are inside; the rest becomes zero.
+/// Copies row by row, along each stretch of depth, what is inside; the rest becomes zero.
 ///
 /// # Safety
 /// As [`pack`].
 #[inline(always)]
-unsafe fn checked_taps<S: Source<T>, T: Number>(
+unsafe fn checked_stretches<S: Source<T>, T: Number>(
     job: &Pack<'_>,
     checks: &[Check],
+    offsets: &[i64],
     base: *const S,
     out: *mut T,
 ) {
-    let (rows, depth) = (job.rows, job.depth);
-    for tap in &depth.taps[..depth.tap_count] {
+    let (rows, depth, width) = (job.rows, job.depth, job.width);
+    let between = |values: &[i64]| if values.len() > 1 { values[1] - values[0] } else { 0 };
+    for stretch in &depth.stretches[..depth.stretch_count] {
+        let offsets = &offsets[stretch.start..][..stretch.len];
+        let step = between(offsets) as isize;
         for row in 0..rows.len {
-            let inside = checks.iter().enumerate().all(|(number, check)| {
-                let place = rows.place[number][row] + depth.place[number][tap.start];
-                (0..check.size).contains(&place)
-            });
-            // SAFETY: by the caller; the stretch is read only if it is inside.
+            let (mut low, mut high) = (0, stretch.len as i64);
+            for (number, check) in checks.iter().enumerate() {
+                let place = &depth.place[number][stretch.start..][..stretch.len];
+                let first = rows.place[number][row] + place[0];
+                let part = inside(first, between(place), check.size, stretch.len as i64);
+                (low, high) = (low.max(part.0), high.min(part.1));
+            }
+            let high = high.max(0) as usize;
+            let low = (low.max(0) as usize).min(high);
+            // SAFETY: by the caller; what is read is inside.
             unsafe {
-                let mut to = out.add(tap.start * job.width + row);
-                if inside {
-                    let from = base.wrapping_offset((rows.operand[row] + tap.left) as isize);
-                    for k in 0..tap.len {
-                        *to = from.add(k).read().read();
-                        to = to.wrapping_add(job.width);
-                    }
-                } else {
-                    for _ in 0..tap.len {
-                        *to = T::default();
-                        to = to.wrapping_add(job.width);
-                    }
+                let mut to = out.add(stretch.start * width + row);
+                for _ in 0..low {
+                    *to = T::default();
+                    to = to.wrapping_add(width);
+                }
+                let from = base.wrapping_offset((rows.operand[row] + offsets[0]) as isize);
+                let mut from = from.wrapping_offset(low as isize * step);
+                for _ in low..high {
+                    *to = from.read().read();
+                    to = to.wrapping_add(width);
+                    from = from.wrapping_offset(step);
+                }
+                for _ in high..stretch.len {
+                    *to = T::default();
+                    to = to.wrapping_add(width);
                 }
             }
         }
