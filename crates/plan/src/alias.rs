@@ -13,6 +13,11 @@ pub(crate) enum Spot {
     Operand(StepId, u32),
     /// What a step overwrites, for those that read it later: before the step.
     Readers(StepId, u32),
+    /// A result's memory must hold an operand that the step reads in another order, too: a copy
+    /// to read.
+    Held(StepId, u32, u32),
+    /// The same where the operand is needed later: a copy in the result's memory.
+    HeldCopy(StepId, u32, u32),
     /// A carry's next value, at the bottom of its loop.
     Next(StepId, u32),
     /// A branch's result, at the branch's end.
@@ -127,10 +132,25 @@ fn updates(
 ) {
     for step in steps {
         for &(result, operand) in &step.updates {
-            let value = step.operands[operand as usize];
+            let held = context.held.get(&step.id).into_iter().flatten().find(|h| h.0 == result);
+            let value = held.map_or(step.operands[operand as usize], |h| h.1);
+            let in_place = context.may_share(step, result as usize, operand as usize)
+                || context.bytes(value) == 0
+                || held.is_some();
+            if !in_place {
+                let (spot, conflict) = (
+                    Spot::Held(step.id, operand, result),
+                    Conflict::Live(context.line.span(step).read),
+                );
+                needs.push(Need { spot, value, conflict });
+                continue;
+            }
             let merged = classes.merge(context, value, step.results[result as usize]);
             if let Err(conflict) = merged {
-                let spot = home.spot(context, step, operand, conflict);
+                let spot = match held {
+                    Some(_) => Spot::HeldCopy(step.id, operand, result),
+                    None => home.spot(context, step, operand, conflict),
+                };
                 needs.push(Need { spot, value, conflict });
             }
         }

@@ -3,6 +3,7 @@
 //! Invariant: no two values of a class are in use at one point, but for the write point of a step
 //! that reads the one and makes the other and allows them to share.
 
+use crate::copies::Held;
 use crate::liveness::{Liveness, Ranges, merge_touching};
 use crate::walk::{Point, Roots, TimeLine, visit};
 use cranelift_entity::{PrimaryMap, SecondaryMap};
@@ -18,6 +19,8 @@ pub(crate) struct Context<'a> {
     pub(crate) line: &'a TimeLine,
     pub(crate) threads: u32,
     kernels: &'a PrimaryMap<KernelId, Kernel>,
+    /// Values that a step overwrites although it reads a copy of them.
+    pub(crate) held: &'a Held,
     /// The step that writes at an odd point, by half the point; none inside of which others are.
     writers: Vec<Option<&'a Step>>,
 }
@@ -30,6 +33,7 @@ impl<'a> Context<'a> {
         line: &'a TimeLine,
         threads: u32,
         kernels: &'a PrimaryMap<KernelId, Kernel>,
+        held: &'a Held,
     ) -> Context<'a> {
         let mut writers = vec![None; line.end as usize / 2 + 1];
         visit(&program.body, &mut |step| {
@@ -37,16 +41,13 @@ impl<'a> Context<'a> {
                 writers[line.span(step).write as usize / 2] = Some(step);
             }
         });
-        Context { program, roots, line, threads, kernels, writers }
+        Context { program, roots, line, threads, kernels, held, writers }
     }
 
     /// Whether the step lets a result take the place of an operand.
     pub(crate) fn may_share(&self, step: &Step, result: usize, operand: usize) -> bool {
         let starts_equal = self.roots.root(step.operands[operand]).offset
             == self.roots.root(step.results[result]).offset;
-        if step.updates.contains(&(result as u32, operand as u32)) {
-            return starts_equal;
-        }
         let sharing = step.sharing.get(result).and_then(|row| row.get(operand)).copied();
         match sharing.unwrap_or(Sharing::Never) {
             Sharing::Never => false,
@@ -186,6 +187,9 @@ impl Classes {
         a: ValueId,
         b: ValueId,
     ) -> Result<Option<(ValueId, ValueId, Class)>, Conflict> {
+        if context.bytes(a) == 0 && context.bytes(b) == 0 {
+            return Ok(None);
+        }
         for value in [a, b] {
             if !context.roots.is_whole(context.program, value) {
                 return Err(Conflict::Part);
@@ -268,6 +272,9 @@ impl Classes {
                 any = true;
             }
         }
-        any
+        let held = context.held.get(&step.id).map_or(&[][..], |h| &h[..]);
+        any || held
+            .iter()
+            .any(|&(r, v)| class(step.results[r as usize]) == born && class(v) == dying)
     }
 }

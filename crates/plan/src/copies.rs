@@ -15,8 +15,28 @@ type TailCopy = (u32, ValueId, String);
 /// The copies at the end of a loop's body (list 0) or of a branch (by its index).
 type Tails = FxHashMap<(StepId, u32), Vec<TailCopy>>;
 
-/// Copies before steps: the operand, the copy, and whether it is for later readers.
-type Before = FxHashMap<StepId, Vec<(u32, Step, bool)>>;
+/// A copy before a step, for one of its operands.
+struct Before {
+    operand: u32,
+    copy: Step,
+    role: Role,
+}
+
+/// Who reads a copy before a step.
+#[derive(Clone, Copy)]
+enum Role {
+    /// The step's operand.
+    Operand,
+    /// Those that read the operand later.
+    Readers,
+    /// No operand: it stands where the step's result begins. The operand is this value.
+    Held(ValueId),
+}
+
+type BeforeSteps = FxHashMap<StepId, Vec<Before>>;
+
+/// For a step, its results whose memory holds a value at the start that the step reads elsewhere.
+pub(crate) type Held = FxHashMap<StepId, Vec<(u32, ValueId)>>;
 
 /// The copies put in so far.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +48,12 @@ pub(crate) struct Copies {
     tails: Tails,
     /// The steps of `tails`, ordered afresh whenever one is added.
     tail_steps: FxHashSet<StepId>,
+    /// Values that steps overwrite although they read a copy.
+    pub(crate) held: Held,
+    /// For a step and a result, the copy that is read of a held value.
+    read_copies: FxHashMap<(StepId, u32), StepId>,
+    /// Copies that are no longer needed.
+    dropped: FxHashSet<StepId>,
     /// Steps and operands that were overwritten at the cost of their later readers.
     pub(crate) tried: FxHashSet<(StepId, u32)>,
     /// The next free step id.
@@ -147,7 +173,9 @@ impl Copies {
         let mut renaming = Renaming::default();
         renaming.add(value, copy);
         let mut body = std::mem::take(&mut program.body);
-        body[at..].iter_mut().for_each(|later| renaming.step(program, &mut self.tails, later));
+        body[at..]
+            .iter_mut()
+            .for_each(|later| renaming.step(program, &mut self.tails, &mut self.held, later));
         body.insert(at, step);
         program.body = body;
     }
@@ -160,17 +188,46 @@ impl Copies {
         reasons: Vec<String>,
         class_of: &impl Fn(ValueId) -> ValueId,
     ) {
-        let mut before: Before = FxHashMap::default();
+        let mut before: BeforeSteps = FxHashMap::default();
         for (need, reason) in needs.iter().zip(reasons) {
             match need.spot {
                 Spot::Operand(step, operand) => {
                     let copy = self.step(program, need.value, reason);
-                    before.entry(step).or_default().push((operand, copy, false));
+                    before.entry(step).or_default().push(Before {
+                        operand,
+                        copy,
+                        role: Role::Operand,
+                    });
+                }
+                Spot::Held(step, operand, result) => {
+                    let copy = self.step(program, need.value, reason);
+                    self.held.entry(step).or_default().push((result, need.value));
+                    self.read_copies.insert((step, result), copy.id);
+                    before.entry(step).or_default().push(Before {
+                        operand,
+                        copy,
+                        role: Role::Operand,
+                    });
+                }
+                Spot::HeldCopy(step, operand, result) => {
+                    // The copy for reading is not needed now that the value itself stays.
+                    let copy = self.step(program, need.value, reason);
+                    self.dropped.extend(self.read_copies.remove(&(step, result)));
+                    let held = self.held.get_mut(&step).expect("the value is held");
+                    for entry in held.iter_mut().filter(|h| h.0 == result) {
+                        entry.1 = copy.results[0];
+                    }
+                    let keep = Before { operand, copy, role: Role::Held(need.value) };
+                    before.entry(step).or_default().push(keep);
                 }
                 Spot::Readers(step, operand) => {
                     let copy = self.step(program, need.value, reason);
                     self.tried.insert((step, operand));
-                    before.entry(step).or_default().push((operand, copy, true));
+                    before.entry(step).or_default().push(Before {
+                        operand,
+                        copy,
+                        role: Role::Readers,
+                    });
                 }
                 Spot::Next(step, slot) => {
                     self.tail((step, 0), slot, need.value, reason);
@@ -201,16 +258,16 @@ impl Copies {
         &mut self,
         program: &mut Program,
         steps: &mut Vec<Step>,
-        before: &mut Before,
+        before: &mut BeforeSteps,
         class_of: &impl Fn(ValueId) -> ValueId,
     ) -> Renaming {
         let old = std::mem::take(steps);
         let mut renaming = Renaming::default();
         for mut step in old {
-            if self.tail_steps.remove(&step.id) {
+            if self.tail_steps.remove(&step.id) || self.dropped.remove(&step.id) {
                 continue;
             }
-            renaming.step(program, &mut self.tails, &mut step);
+            renaming.step(program, &mut self.tails, &mut self.held, &mut step);
             let mut inner = Vec::new();
             for list in lists_mut(&mut step) {
                 inner.push(self.rebuild(program, list, before, class_of));
@@ -219,16 +276,18 @@ impl Copies {
                 names.ends(program, &mut self.tails, &mut step, i);
             }
             self.tails_of(program, &mut step, class_of);
-            for (operand, copy, for_readers) in before.remove(&step.id).unwrap_or_default() {
+            for Before { operand, copy, role } in before.remove(&step.id).unwrap_or_default() {
                 let operand = operand as usize;
-                if for_readers {
-                    // The step itself reads the copy, too, but for the one it overwrites.
-                    let kept = step.operands[operand];
-                    renaming.add(kept, copy.results[0]);
-                    renaming.step(program, &mut self.tails, &mut step);
-                    step.operands[operand] = kept;
-                } else {
-                    step.operands[operand] = copy.results[0];
+                match role {
+                    Role::Operand => step.operands[operand] = copy.results[0],
+                    Role::Held(value) => step.operands[operand] = value,
+                    Role::Readers => {
+                        // The step itself reads the copy, too, but for the one it overwrites.
+                        let kept = step.operands[operand];
+                        renaming.add(kept, copy.results[0]);
+                        renaming.step(program, &mut self.tails, &mut self.held, &mut step);
+                        step.operands[operand] = kept;
+                    }
                 }
                 steps.push(copy);
             }
@@ -371,9 +430,12 @@ impl Renaming {
     }
 
     /// Renames what a step reads, inside it too.
-    fn step(&mut self, program: &mut Program, tails: &mut Tails, step: &mut Step) {
+    fn step(&mut self, program: &mut Program, tails: &mut Tails, held: &mut Held, step: &mut Step) {
         if self.to.is_empty() {
             return;
+        }
+        for (_, value) in held.get_mut(&step.id).into_iter().flatten() {
+            self.apply(program, value);
         }
         for list in 0..lists(step).len() as u32 {
             for copy in tails.get_mut(&(step.id, list)).into_iter().flatten() {
@@ -391,12 +453,12 @@ impl Renaming {
                 results.for_each(|v| self.apply(program, v));
             }
             StepKind::Tile(tile) => {
-                tile.steps.iter_mut().for_each(|s| self.step(program, tails, s));
+                tile.steps.iter_mut().for_each(|s| self.step(program, tails, held, s));
             }
             StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy => {}
         }
         for list in lists_mut(step) {
-            list.iter_mut().for_each(|s| self.step(program, tails, s));
+            list.iter_mut().for_each(|s| self.step(program, tails, held, s));
         }
     }
 
@@ -435,6 +497,9 @@ fn reason(context: &Context<'_>, classes: &Classes, readers: &Readers, need: &Ne
     let root = context.roots.root(need.value).value;
     let name = &program.values[root].name;
     let place = match need.spot {
+        Spot::Held(..) | Spot::HeldCopy(..) => {
+            return format!("{name} is overwritten while other parts of it are read");
+        }
         Spot::Operand(..) | Spot::Readers(..) => "is written in place",
         Spot::Next(..) => "becomes a loop's carry",
         Spot::Branch(..) => "becomes a branch's result",

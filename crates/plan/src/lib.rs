@@ -318,11 +318,15 @@ impl Ordered {
             let program = &self.program;
             let roots = Roots::new(program);
             let line = TimeLine::new(program);
-            let live = Liveness::new(program, &roots, &line);
-            let context = Context::new(program, &roots, &line, options.threads, &code.kernels);
+            let live = Liveness::new(program, &roots, &line, &self.copies.held);
+            let held = &self.copies.held;
+            let context =
+                Context::new(program, &roots, &line, options.threads, &code.kernels, held);
             let mut classes = Classes::new(&context, &live);
             let needs = alias::must_alias(&context, &mut classes, &self.copies.tried);
             if !needs.is_empty() {
+                    eprintln!("{needs:?}");
+                }
                 let reasons = copies::reasons(&context, &classes, &needs);
                 let of = |v: ValueId| classes.find(roots.root(v).value);
                 self.copies.insert(&mut self.program, &needs, reasons, &of);

@@ -6,7 +6,8 @@
 //!   through its condition to its last reader; the next value from where it is made to the bottom.
 //! * A value that only some branches read is free in the others: its range has a gap there.
 
-use crate::walk::{Point, Roots, TimeLine, is_invariant, makes, own_results, reads};
+use crate::copies::Held;
+use crate::walk::{Point, Roots, TimeLine, is_invariant, makes, own_results, reads, visit};
 use cranelift_entity::SecondaryMap;
 use jaxrs_kernel::program::{Program, Sharing, Step, StepId, StepKind, ValueId, While};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,14 +25,15 @@ pub(crate) struct Liveness {
 
 impl Liveness {
     /// Computes the ranges of a program in its order.
-    pub(crate) fn new(program: &Program, roots: &Roots, line: &TimeLine) -> Liveness {
+    pub(crate) fn new(program: &Program, roots: &Roots, line: &TimeLine, held: &Held) -> Liveness {
         let mut walk = Walk {
             roots,
             line,
+            held,
             open: FxHashMap::default(),
             journal: Vec::new(),
             pieces: pieces(program, roots),
-            captures: captures(program, roots),
+            captures: captures(program, roots, held),
             live: Liveness::default(),
         };
         for &value in &program.results {
@@ -88,16 +90,16 @@ fn pieces(program: &Program, roots: &Roots) -> FxHashMap<ValueId, u32> {
 }
 
 /// For each loop, the owners from outside that it reads.
-fn captures(program: &Program, roots: &Roots) -> FxHashMap<StepId, Vec<ValueId>> {
+fn captures(program: &Program, roots: &Roots, held: &Held) -> FxHashMap<StepId, Vec<ValueId>> {
     let mut found = FxHashMap::default();
     crate::walk::visit(&program.body, &mut |step| {
         let StepKind::While(inner) = &step.kind else { return };
-        found.insert(step.id, captured(inner, roots));
+        found.insert(step.id, captured(inner, roots, held));
     });
     found
 }
 
-fn captured(inner: &While, roots: &Roots) -> Vec<ValueId> {
+fn captured(inner: &While, roots: &Roots, held: &Held) -> Vec<ValueId> {
     let mut own = FxHashSet::default();
     for s in inner.condition.iter().chain(&inner.body) {
         makes(s, &mut |v| {
@@ -118,6 +120,9 @@ fn captured(inner: &While, roots: &Roots) -> Vec<ValueId> {
         }
     };
     inner.condition.iter().chain(&inner.body).for_each(|s| reads(s, &mut note));
+    for list in [&inner.condition, &inner.body] {
+        visit(list, &mut |s| held.get(&s.id).into_iter().flatten().for_each(|&(_, v)| note(v)));
+    }
     note(inner.condition_value);
     inner.next.iter().for_each(|&v| note(v));
     outside
@@ -126,6 +131,7 @@ fn captured(inner: &While, roots: &Roots) -> Vec<ValueId> {
 struct Walk<'a> {
     roots: &'a Roots,
     line: &'a TimeLine,
+    held: &'a Held,
     /// Owners live at the present point, and where their present range ends.
     open: FxHashMap<ValueId, Point>,
     /// Owners in the order they were opened.
@@ -174,6 +180,8 @@ impl Walk<'_> {
                         .enumerate()
                         .map(|(i, &v)| (v, read_end(step, i, span.write)))
                         .collect();
+                    let held = self.held.get(&step.id).into_iter().flatten();
+                    ends.extend(held.map(|&(_, v)| (v, span.write + 1)));
                     ends.sort_by_key(|&(_, end)| std::cmp::Reverse(end));
                     for (value, end) in ends {
                         self.reads(value, end);

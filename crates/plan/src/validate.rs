@@ -385,9 +385,6 @@ impl<'a> Machine<'a> {
     }
 
     fn may_meet(&self, step: &Step, result: usize, operand: usize, same_start: bool) -> bool {
-        if step.updates.contains(&(result as u32, operand as u32)) {
-            return same_start;
-        }
         let alone = match step.kind {
             StepKind::Kernel(k) => {
                 self.planned.threads == 1 || self.program().kernels[k].range.is_none()

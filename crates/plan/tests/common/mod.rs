@@ -116,6 +116,7 @@ impl Build {
         let result = self.own(len);
         let mut step = self.step(operands, &[result], Sharing::Never);
         step.updates = vec![(0, 0)];
+        step.sharing[0][0] = Sharing::SameElement;
         steps.push(step);
         result
     }
@@ -250,6 +251,10 @@ fn list(
             5 | 6 => {
                 let other = pick(chance, known);
                 known.push(build.update(steps, &[value, other]));
+                if chance.below(4) == 0 {
+                    // Reads the operand elsewhere, too, than where it writes.
+                    steps.last_mut().expect("a step").sharing[0][0] = Sharing::Never;
+                }
             }
             7 => {
                 // Two results with a row of sharing each.
