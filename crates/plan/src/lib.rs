@@ -325,8 +325,6 @@ impl Ordered {
             let mut classes = Classes::new(&context, &live);
             let needs = alias::must_alias(&context, &mut classes, &self.copies.tried);
             if !needs.is_empty() {
-                    eprintln!("{needs:?}");
-                }
                 let reasons = copies::reasons(&context, &classes, &needs);
                 let of = |v: ValueId| classes.find(roots.root(v).value);
                 self.copies.insert(&mut self.program, &needs, reasons, &of);
