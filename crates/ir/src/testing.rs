@@ -166,9 +166,12 @@ pub(crate) fn lowered(function: &Function, operands: &[Literal]) -> Vec<Literal>
     lowered_as(function, operands, ops::lower(function, only_op(function).id))
 }
 
-/// The only op of a function but for constants.
+/// The only op of a function but for constants and counts.
 pub(crate) fn only_op(function: &Function) -> OpView<'_> {
-    let constant = |id: &crate::OpId| matches!(function.ops[*id].op, Op::Constant(_));
+    let constant = |id: &crate::OpId| {
+        matches!(function.ops[*id].op, Op::Constant(_) | Op::Iota(_))
+            && function.blocks[function.body].ops.len() > 1
+    };
     let mut ops = function.blocks[function.body].ops.iter().filter(|id| !constant(id));
     let (Some(&id), None) = (ops.next(), ops.next()) else { panic!("a function of one op") };
     OpView { function, id }

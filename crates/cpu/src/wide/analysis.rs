@@ -158,6 +158,11 @@ pub(crate) fn is_small_cast(op: CastOp, to: RegType) -> bool {
 /// What things cost, in cycles or so; a ranking, not much more.
 const SCALAR: f64 = 1.2;
 const GATHER: f64 = 1.3;
+/// What a scatter in a loop inside of the lanes costs more than a gather, a lane.
+const SCATTER: f64 = 1.7;
+/// What lanes a multiple of a page apart cost more in a loop inside of them: they share a set of
+/// the first cache, which then keeps no line until its next use.
+const CONFLICT: f64 = 3.0;
 const NARROW_LANE: f64 = 2.0;
 const LITTLE: f64 = 400.0;
 
@@ -269,7 +274,10 @@ impl Chooser<'_> {
                         Lane::Uniform => return None,
                         Lane::Step(1) => 1.0,
                         // A scatter costs more than a gather.
-                        class => 1.0 + access(class, bytes, counts)? + 0.4 * bytes.min(4) as f64,
+                        class => {
+                            counts.inside += SCATTER;
+                            1.0 + access(class, bytes, counts)? + 0.4 * bytes.min(4) as f64
+                        }
                     }
                 }
                 Stmt::Loop(inner) => {
@@ -282,7 +290,7 @@ impl Chooser<'_> {
                     let once = self.lane_block(&inner.body, classes, &mut inside)?;
                     counts.wide |= inside.wide;
                     counts.instructions += inside.instructions + 2;
-                    counts.per_lane += trips * inside.per_lane;
+                    counts.per_lane += trips * (inside.per_lane + inside.inside);
                     trips * (1.0 + once)
                 }
                 Stmt::If(inner) => {
@@ -392,6 +400,8 @@ struct Counts {
     instructions: u64,
     /// Cost that grows with the lanes.
     per_lane: f64,
+    /// What grows with the lanes if this is the body of a loop inside of them.
+    inside: f64,
     /// Whether 64-bit values vary.
     wide: bool,
 }
@@ -406,8 +416,11 @@ fn access(class: Lane, bytes: u64, counts: &mut Counts) -> Option<f64> {
     if class == Lane::Varying {
         counts.wide = true;
     }
+    let conflict = matches!(class, Lane::Step(step)
+        if step != 0 && (step.unsigned_abs() * bytes).is_multiple_of(4096));
     counts.instructions += 1;
     counts.per_lane += if bytes < 4 { NARROW_LANE } else { GATHER };
+    counts.inside += if conflict { CONFLICT } else { 0.0 };
     Some(0.0)
 }
 

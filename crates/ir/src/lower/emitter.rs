@@ -94,6 +94,11 @@ impl<'a> Emitter<'a> {
         self.writes.insert(value, param);
     }
 
+    /// Whether the value is read from a parameter.
+    pub fn is_loaded(&self, value: ValueId) -> bool {
+        matches!(self.reads.get(&value), Some(Read::Load(_)))
+    }
+
     /// The finished kernel.
     pub fn finish(self) -> jaxrs_kernel::Kernel {
         self.builder.finish()

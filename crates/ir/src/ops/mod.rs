@@ -7,6 +7,7 @@
 pub mod combiner;
 pub mod contraction;
 pub mod elementwise;
+pub mod extreme;
 pub mod indexing;
 #[cfg(test)]
 mod random;

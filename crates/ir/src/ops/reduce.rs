@@ -3,6 +3,7 @@
 //! The interpreter starts with the initial value and takes elements in row-major order. Kernels may
 //! reassociate where the body is one instruction (see [`super::combiner`]).
 
+use super::extreme::Extreme;
 use super::combiner::{Combiner, check_body, check_operands, pack};
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::{Attributes, axes};
@@ -146,6 +147,14 @@ impl StructuredOp for Reduce {
                     .collect();
                 let inits: Vec<Scalar> =
                     (0..operands).map(|n| e.read(op.operand(operands + n), &[])).collect();
+                let search = Extreme::of(op, &self.axes);
+                if let Some(search) = search.filter(|_| Extreme::is_cheap(e, op.operand(0))) {
+                    let found = search.emit(e, op, (self.axes[0], &mut at), &inits);
+                    for (n, &scalar) in found.iter().enumerate() {
+                        e.remember(op.result(n), index, scalar);
+                    }
+                    return found[number];
+                }
                 let combiner = Combiner::new(op.function, op.region(0));
                 let mut values = pack(&inits);
                 // Without elements no loop may be left around nothing.

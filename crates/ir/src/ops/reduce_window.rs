@@ -30,8 +30,9 @@ const NAMES: Names<'_> = Names {
 /// padding ends.
 pub(super) const UNROLLED: u64 = 16;
 
-/// Rows of a running reduction that are taken at once, at most.
-const ROWS: u64 = 8;
+/// Rows of a running reduction that are taken at once, at most: enough to hide how long an
+/// instruction takes, few enough to stay in one set of the cache.
+const ROWS: u64 = 4;
 
 /// A windowed reduction of one or several operands of one shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,8 +134,8 @@ impl ReduceWindow {
         cx.combiner.unpack(&parts)
     }
 
-    /// The loops of a running reduction. Along the innermost axis several rows are taken at once,
-    /// as each waits for its own last result.
+    /// The loops of a running reduction. Where the body is one instruction and the axis the innermost
+    /// one, several rows are taken at once, as each waits for its own last result.
     fn emit_scan(scan: Scan, e: &mut Emitter<'_>, op: OpView<'_>) {
         let operands = op.data().operands.len() / 2;
         let combiner = Combiner::by_steps(op.function, op.region(0));
@@ -142,7 +143,7 @@ impl ReduceWindow {
         let extent = std::mem::replace(&mut shape[scan.axis], 1) as i64;
         let rows_axis = (0..shape.len()).rev().find(|&axis| shape[axis] > 1);
         let (rows_axis, rows) = match rows_axis {
-            Some(axis) if axis < scan.axis => {
+            Some(axis) if axis < scan.axis && combiner.kind() == LoopKind::Reduce => {
                 let divides = |rows: &u64| shape[axis].is_multiple_of(*rows);
                 (axis, (1..=ROWS).rev().find(divides).unwrap_or(1))
             }
