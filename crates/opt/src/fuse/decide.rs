@@ -5,7 +5,7 @@ use super::cost::{self, Estimate, STEP};
 use super::maps::{IDENTITY, Site, Sites, operand_site};
 use super::strided::strided;
 use super::units::{Kind, UnitData, Units};
-use super::{Form, Fused, Group, Unit, constant, is_constant_storage, viewed};
+use super::{Form, Fused, Group, Unit, base, constant, is_constant_storage, viewed};
 use crate::FusionMode;
 use crate::passes::region;
 use cranelift_entity::SecondaryMap;
@@ -13,6 +13,7 @@ use cranelift_entity::packed_option::PackedOption;
 use jaxrs_ir::lower::{ElementCost, Lowering};
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueDef, ValueId, ops};
 use jaxrs_kernel::program::Library;
+use rustc_hash::FxHashSet;
 
 /// Rough instructions of a kernel beyond which nothing more is added.
 const MAX_SIZE: u32 = 4000;
@@ -131,7 +132,10 @@ impl Decider<'_> {
             Lowering::Loops { updates, .. } => {
                 let unit = self.op_unit(op, at);
                 for (number, &operand) in data.operands.iter().enumerate() {
-                    if updates.iter().any(|&(_, o)| o as usize == number) {
+                    let updated = |o: u32| data.operands[o as usize];
+                    if updates.iter().any(|&(_, o)| o as usize == number)
+                        || updates.iter().any(|&(_, o)| self.reads_updated(op, operand, updated(o)))
+                    {
                         self.need(operand, unit);
                     } else {
                         let mut site = Site::opaque(unit, op, number, f.ty(operand));
@@ -229,6 +233,43 @@ impl Decider<'_> {
                 self.sites[value].add(site);
             }
         }
+    }
+
+    /// Whether computing an operand inside an op that updates a value would read elements of that
+    /// value other than the one about to be written: they may be written already.
+    fn reads_updated(&self, op: OpId, operand: ValueId, updated: ValueId) -> bool {
+        let f = self.f;
+        let target = base(f, updated);
+        let mut stack = vec![(operand, true)];
+        let mut seen = FxHashSet::default();
+        while let Some((value, same)) = stack.pop() {
+            if value == target || viewed(f, value).is_some() && base(f, value) == target {
+                return true;
+            }
+            let Some(maker) = f.defining_op(value) else { continue };
+            // What is memory was computed before.
+            if self.estimates[value].memory || !seen.insert((value, same)) {
+                continue;
+            }
+            if seen.len() > 200 {
+                return true;
+            }
+            let data = &f.ops[maker];
+            let window = match (&data.op, &f.ops[op].op) {
+                (Op::DynamicSlice(_), Op::DynamicUpdateSlice(_)) => {
+                    same && data.operands[0] == updated
+                        && data.operands[1..] == f.ops[op].operands[2..]
+                        && f.ty(value) == f.ty(operand)
+                }
+                _ => false,
+            };
+            let pointwise = data.operands.iter().all(|&v| f.ty(v).shape == f.ty(value).shape)
+                && !matches!(data.op, Op::Reverse(_) | Op::Transpose(_) | Op::Gather(_));
+            for &inner in &data.operands[usize::from(window)..] {
+                stack.push((inner, same && pointwise));
+            }
+        }
+        false
     }
 
     fn read_captures(&mut self, op: OpId, unit: u32, at: &mut At) {
