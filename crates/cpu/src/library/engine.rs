@@ -6,6 +6,7 @@
 //! The left side is read where it is if it has the right type and unit stride along depth, else a
 //! panel of it is packed, once for all tiles of the panel. All memory is the step's scratch.
 
+use super::groups::Grouped;
 use super::pack::{Depth, MOST_CHECKS, Pack, PackFn, Packed, PatchFn, Rows};
 use super::source::Target;
 use super::tile::{Kernels, MOST_COLUMNS, MOST_ROWS, Machine, Run, Tile, Tiled};
@@ -27,13 +28,15 @@ pub(super) struct Engine<T: 'static> {
     kernels: Kernels<T>,
     pack: [PackFn<T>; 2],
     patch: Option<PatchFn<T>>,
-    /// Whether left elements in memory are `T`s.
-    left_is_number: bool,
+    /// Whether left elements in memory are what a packed number holds.
+    raw_left: bool,
+    /// Whether right elements are packed with 128 added.
+    biased: bool,
     /// Bytes of a left, a right and a result element, of complex ones of a part.
     sizes: [isize; 3],
     out: DType,
     in_place: bool,
-    /// Depths in a number: 2 where 16-bit pairs are multiplied.
+    /// Depths in a number.
     group: usize,
     blocks: Blocks,
     /// Left rows, right rows, depth, in scalars.
@@ -119,15 +122,17 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             return None;
         }
         let extents = contraction.extents();
-        let pairs = match (T::pack_pairs(left, machine), T::pack_pairs(right, machine)) {
-            (Some(left), Some(right)) => T::pair_kernels(machine).map(|k| (k, [left, right])),
-            _ => None,
-        };
-        let group = if pairs.is_some() { 2 } else { 1 };
+        let grouped = T::grouped([left, right], &contraction.checks, machine);
         let pack_right = if complex { Some(T::pack_complex()) } else { T::pack_fn(right, machine) };
-        let (kernels, pack) = match pairs {
-            Some(pairs) => pairs,
-            None => (T::kernels(machine), [T::pack_fn(left, machine)?, pack_right?]),
+        let Grouped { group, biased, raw_left, kernels, pack } = match grouped {
+            Some(grouped) => grouped,
+            None => Grouped {
+                group: 1,
+                biased: false,
+                raw_left: size_of::<T>() as u64 == left.part().size(),
+                kernels: T::kernels(machine),
+                pack: [T::pack_fn(left, machine)?, pack_right?],
+            },
         };
         Some(Engine {
             kernels,
@@ -138,7 +143,8 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                 None
             },
             group,
-            left_is_number: group == 1 && size_of::<T>() as u64 == left.part().size(),
+            raw_left,
+            biased,
             sizes: [left, right, out].map(|d| d.part().size() as isize),
             out,
             in_place: arithmetic.in_place(out),
@@ -330,16 +336,19 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             let fits = |&&size: &&usize| size >= len;
             let size = *self.kernels.sizes.iter().find(fits).expect("the last size fits");
             work.rows.set(c, 0, row, len);
-            let direct = match work.rows.step {
-                Some(step) if self.left_is_number && size == len && step != 0 => {
-                    work.depth.left_runs(c, &work.rows, &mut work.runs).map(|runs| (step, runs))
+            let step = work.rows.step.filter(|&step| self.raw_left && size == len && step != 0);
+            let direct = match step {
+                Some(step) if self.group == 1 => {
+                    let first = work.rows.operand[0] as isize;
+                    let left = places.left.cast::<T>().wrapping_offset(first);
+                    let runs = work.depth.left_runs(c, &work.rows, &mut work.runs);
+                    runs.map(|runs| (left, step as isize, runs))
                 }
-                _ => None,
+                Some(step) => self
+                    .grouped_left(&work.rows, &work.depth, places.left, step as isize)
+                    .map(|(left, step)| (left, step, &packed_run[..])),
+                None => None,
             };
-            let direct = direct.map(|(step, runs)| {
-                let first = work.rows.operand[0] as isize;
-                (places.left.cast::<T>().wrapping_offset(first), step as isize, runs)
-            });
             let (left, row_step, runs) = match direct {
                 Some(direct) => direct,
                 None => {
@@ -368,6 +377,12 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                     }
                 }
             };
+            let start = if self.biased {
+                // SAFETY: the panel, packed or in place, has these numbers.
+                unsafe { T::bias(left, row_step, size, packed_run[0].len) }
+            } else {
+                [T::default(); MOST_ROWS]
+            };
             let mut at = 0;
             while at < columns {
                 let width = self.width(at, columns);
@@ -378,6 +393,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                     right: places.block.wrapping_add(at * packed_run[0].len),
                     rows: size,
                     vectors: width / self.kernels.lanes,
+                    start,
                     out: [nowhere.as_mut_ptr(); MOST_ROWS],
                     valid: [len, width.min(columns - at)],
                     accumulate,
@@ -405,6 +421,26 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             }
             row += len as u64;
         }
+    }
+
+    /// Where a panel's left elements are as groups, and the distance of its rows, if every group is
+    /// whole and aligned in memory.
+    fn grouped_left(
+        &self,
+        rows: &Rows,
+        depth: &Depth,
+        left: *const u8,
+        step: isize,
+    ) -> Option<(*const T, isize)> {
+        let group = self.group as isize;
+        let first = (rows.operand[0] + depth.left_offsets()[0]) as isize;
+        let at = left.wrapping_offset(first * self.sizes[0]);
+        let whole = depth.left_unit()
+            && self.contraction.checks.is_empty()
+            && depth.len.is_multiple_of(self.group)
+            && step % group == 0
+            && (at as usize).is_multiple_of(size_of::<T>());
+        whole.then(|| (at.cast(), step / group))
     }
 
     /// Runs a tile whose elements are not neighbours in the result, or of another type there.

@@ -6,6 +6,7 @@
 
 mod contract;
 mod engine;
+mod groups;
 mod key;
 mod lines;
 mod pack;

@@ -1,9 +1,10 @@
 //! Copies pieces of an operand into panels: for each position of depth, the elements of a few rows
 //! side by side, as the tiles read them.
 
+use super::groups::Grouped;
 use super::simd::Number;
 use super::source::Source;
-use super::tile::{MOST_COLUMNS, Machine, Run};
+use super::tile::{MOST_COLUMNS, MOST_ROWS, Machine, Run};
 use jaxrs_kernel::DType;
 use jaxrs_kernel::contraction::{Check, Contraction, DEPTH_BLOCK};
 
@@ -230,6 +231,11 @@ impl Depth {
             runs(checked, len, &mut self.taps, |i| places.iter().all(|p| p[i] == p[i - 1]));
     }
 
+    /// Whether the left elements are neighbours throughout.
+    pub(super) fn left_unit(&self) -> bool {
+        self.run_count == 1
+    }
+
     /// The left elements' offsets.
     pub(super) fn left_offsets(&self) -> &[i64] {
         &self.left[..self.len]
@@ -339,6 +345,31 @@ pub(super) struct Pack<'a> {
     pub(super) width: usize,
 }
 
+impl Pack<'_> {
+    /// The checks of the side's elements.
+    fn checks(&self) -> &[Check] {
+        if self.side == self.contraction.checked { &self.contraction.checks } else { &[] }
+    }
+
+    /// Whether all of the rows' elements pass the checks.
+    pub(super) fn all_inside(&self) -> bool {
+        self.checks().is_empty() || self.depth.all_inside(self.contraction, self.rows)
+    }
+
+    /// Whether one element passes them.
+    pub(super) fn inside(&self, row: usize, k: usize) -> bool {
+        self.checks().iter().enumerate().all(|(number, check)| {
+            let place = self.rows.place[number][row] + self.depth.place[number][k];
+            (0..check.size).contains(&place)
+        })
+    }
+
+    /// Whether the side's elements are neighbours along depth.
+    pub(super) fn unit_depth(&self) -> bool {
+        if self.side == 0 { self.depth.run_count == 1 } else { self.depth.right_unit }
+    }
+}
+
 /// Fills a panel `[depth][width]`.
 pub(super) type PackFn<T> = unsafe fn(&Pack<'_>, *mut T);
 
@@ -363,7 +394,7 @@ macro_rules! on_machine {
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     //! The same functions with wider moves.
-    use super::{DEPTH, Number, Pack, Run, Source, pack, pack_pairs, patch};
+    use super::{DEPTH, Number, Pack, Run, Source, pack, patch};
 
     /// # Safety
     /// As [`pack`], on a machine with AVX2.
@@ -371,14 +402,6 @@ mod avx2 {
     pub(super) unsafe fn pack_avx2<S: Source<T>, T: Number>(job: &Pack<'_>, out: *mut T) {
         // SAFETY: by the caller.
         unsafe { pack::<S, T>(job, out) }
-    }
-
-    /// # Safety
-    /// As [`pack_pairs`], on a machine with AVX2.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn pack_pairs_avx2<S: Into<i16> + Copy>(job: &Pack<'_>, out: *mut i32) {
-        // SAFETY: by the caller.
-        unsafe { pack_pairs::<S>(job, out) }
     }
 
     /// # Safety
@@ -394,7 +417,7 @@ mod avx2 {
     }
 }
 #[cfg(target_arch = "x86_64")]
-use avx2::{pack_avx2, pack_pairs_avx2, patch_avx2};
+use avx2::{pack_avx2, patch_avx2};
 
 /// The packing function for elements of a type.
 pub(super) trait Packed: Number {
@@ -406,9 +429,23 @@ pub(super) trait Packed: Number {
         None
     }
 
-    /// For pairs of depths in one number; None if the elements have more than 16 bits with sign.
-    fn pack_pairs(_: DType, _: Machine) -> Option<PackFn<Self>> {
+    /// How elements of these types are multiplied several in a number; None if they are not.
+    fn grouped(_: [DType; 2], _: &[Check], _: Machine) -> Option<Grouped<Self>> {
         None
+    }
+
+    /// What rows of a panel start from where 128 was added to right elements; see
+    /// [`super::groups`].
+    ///
+    /// # Safety
+    /// The panel's numbers are there: `depth` of each row, rows `step` apart, or packed if that is 0.
+    unsafe fn bias(
+        _left: *const Self,
+        _step: isize,
+        _rows: usize,
+        _depth: usize,
+    ) -> [Self; MOST_ROWS] {
+        [Self::default(); MOST_ROWS]
     }
 
     /// For the right side of complex elements: [`Contraction`] with parts as last axes.
@@ -418,6 +455,10 @@ pub(super) trait Packed: Number {
 }
 
 impl Packed for f32 {
+    fn grouped(types: [DType; 2], checks: &[Check], machine: Machine) -> Option<Grouped<f32>> {
+        super::groups::floats(types, checks, machine)
+    }
+
     fn pack_fn(dtype: DType, machine: Machine) -> Option<PackFn<f32>> {
         match dtype.part() {
             DType::F32 => {
@@ -496,19 +537,13 @@ impl Packed for i32 {
         }
     }
 
-    fn pack_pairs(dtype: DType, machine: Machine) -> Option<PackFn<i32>> {
-        match dtype {
-            DType::I1 | DType::U8 => {
-                Some(on_machine!(PackFn, machine, pack_pairs::<u8>, pack_pairs_avx2::<u8>))
-            }
-            DType::I8 => {
-                Some(on_machine!(PackFn, machine, pack_pairs::<i8>, pack_pairs_avx2::<i8>))
-            }
-            DType::I16 => {
-                Some(on_machine!(PackFn, machine, pack_pairs::<i16>, pack_pairs_avx2::<i16>))
-            }
-            _ => None,
-        }
+    fn grouped(types: [DType; 2], checks: &[Check], machine: Machine) -> Option<Grouped<i32>> {
+        super::groups::integers(types, checks, machine)
+    }
+
+    unsafe fn bias(left: *const i32, step: isize, rows: usize, depth: usize) -> [i32; MOST_ROWS] {
+        // SAFETY: by the caller.
+        unsafe { super::groups::bias(left, step, rows, depth) }
     }
 }
 
@@ -545,8 +580,7 @@ impl Packed for i64 {
 #[inline(always)]
 unsafe fn pack<S: Source<T>, T: Number>(job: &Pack<'_>, out: *mut T) {
     let (rows, depth, width) = (job.rows, job.depth, job.width);
-    let checks =
-        if job.side == job.contraction.checked { &job.contraction.checks[..] } else { &[] };
+    let checks = job.checks();
     let offsets = if job.side == 0 { &depth.left } else { &depth.right };
     let offsets = &offsets[..depth.len];
     let base: *const S = job.base.cast();
@@ -560,13 +594,12 @@ unsafe fn pack<S: Source<T>, T: Number>(job: &Pack<'_>, out: *mut T) {
                 }
             }
         }
-        let free = checks.is_empty() || depth.all_inside(job.contraction, rows);
+        let free = job.all_inside();
         if free && rows.step == Some(1) {
             let from = base.wrapping_offset(rows.operand[0] as isize);
             copy_neighbours(from, offsets, out, rows.len, width);
         } else if free {
-            let unit = if job.side == 0 { depth.run_count == 1 } else { depth.right_unit };
-            transpose(base, rows, offsets, unit, out, width);
+            transpose(base, rows, offsets, job.unit_depth(), out, width);
         } else if rows.step == Some(1) && unit_places(rows, checks) {
             checked_rows(job, checks, offsets, base, out);
         } else {
@@ -836,15 +869,9 @@ unsafe fn checked_stretches<S: Source<T>, T: Number>(
 /// As [`pack`].
 unsafe fn pack_complex<T: Number>(job: &Pack<'_>, out: *mut T) {
     let (rows, depth) = (job.rows, job.depth);
-    let checks =
-        if job.side == job.contraction.checked { &job.contraction.checks[..] } else { &[] };
     for k in 0..depth.len {
         for row in 0..job.width {
-            let inside = row < rows.len
-                && checks.iter().enumerate().all(|(number, check)| {
-                    let place = rows.place[number][row] + depth.place[number][k];
-                    (0..check.size).contains(&place)
-                });
+            let inside = row < rows.len && job.inside(row, k);
             let (imaginary_left, imaginary_out) = (k % 2 == 1, row % 2 == 1);
             let part = i64::from(imaginary_left != imaginary_out);
             // SAFETY: by the caller; an element is read only if it is inside.
@@ -860,74 +887,6 @@ unsafe fn pack_complex<T: Number>(job: &Pack<'_>, out: *mut T) {
             }
         }
     }
-}
-
-/// Packs two depths in each number, the first in the low half: `[depth / 2][width]`.
-///
-/// # Safety
-/// As [`pack`].
-#[inline(always)]
-unsafe fn pack_pairs<S: Into<i16> + Copy>(job: &Pack<'_>, out: *mut i32) {
-    let (rows, depth, width) = (job.rows, job.depth, job.width);
-    let checks =
-        if job.side == job.contraction.checked { &job.contraction.checks[..] } else { &[] };
-    let offsets = if job.side == 0 { &depth.left } else { &depth.right };
-    let offsets = &offsets[..depth.len];
-    let base: *const S = job.base.cast();
-    let free = checks.is_empty() || depth.all_inside(job.contraction, rows);
-    // SAFETY: by the caller, for all of these.
-    let whole = |line: *mut i32, at: &[i64]| unsafe {
-        let first = base.wrapping_offset(rows.operand[0] as isize);
-        let [a, b] = [at[0], at[1]].map(|o| first.wrapping_offset(o as isize).cast::<[S; 32]>());
-        let (a, b) = (a.read_unaligned(), b.read_unaligned());
-        line.cast::<[i32; 32]>()
-            .write_unaligned(std::array::from_fn(|i| pair(a[i].into(), b[i].into())));
-    };
-    let element = |row: usize, k: usize| -> i16 {
-        let inside = row < rows.len && k < depth.len && (free || inside_all(job, checks, row, k));
-        if !inside {
-            return 0;
-        }
-        // SAFETY: by the caller; the element is inside.
-        unsafe { (*base.wrapping_offset((rows.operand[row] + offsets[k]) as isize)).into() }
-    };
-    for (number, at) in offsets.chunks(2).enumerate() {
-        let line = out.wrapping_add(number * width);
-        if free && rows.step == Some(1) && rows.len == 32 && width == 32 && at.len() == 2 {
-            whole(line, at);
-            continue;
-        }
-        if free && rows.len == width && at.len() == 2 {
-            for row in 0..width {
-                // SAFETY: by the caller.
-                unsafe {
-                    let from = base.wrapping_offset(rows.operand[row] as isize);
-                    let [a, b] = [at[0], at[1]].map(|o| *from.wrapping_offset(o as isize));
-                    *line.add(row) = pair(a.into(), b.into());
-                }
-            }
-            continue;
-        }
-        for row in 0..width {
-            let value = pair(element(row, 2 * number), element(row, 2 * number + 1));
-            // SAFETY: the panel has room for `width` numbers a pair.
-            unsafe { *line.add(row) = value };
-        }
-    }
-}
-
-/// Whether an element passes all checks.
-fn inside_all(job: &Pack<'_>, checks: &[Check], row: usize, k: usize) -> bool {
-    checks.iter().enumerate().all(|(number, check)| {
-        let place = job.rows.place[number][row] + job.depth.place[number][k];
-        (0..check.size).contains(&place)
-    })
-}
-
-/// Two 16-bit integers in one number.
-#[inline(always)]
-fn pair(low: i16, high: i16) -> i32 {
-    i32::from(low) & 0xffff | i32::from(high) << 16
 }
 
 /// See [`PatchFn`].

@@ -254,6 +254,33 @@ pub(super) mod x86 {
         |a, b, c| arch::_mm256_add_epi32(arch::_mm256_madd_epi16(a, b), c)
     );
     simd!(
+        FoursX16,
+        "AVX-512 VNNI: signed bytes times unsigned bytes.",
+        i32,
+        arch::__m512i,
+        16,
+        _mm512_set1_epi32,
+        _mm512_loadu_si512,
+        _mm512_storeu_si512,
+        _mm512_add_epi32,
+        |a, b, c| arch::_mm512_dpbusd_epi32(c, b, a)
+    );
+    simd!(
+        Bf16PairsX16,
+        "AVX-512 BF16: pairs of `bf16`.",
+        f32,
+        arch::__m512,
+        16,
+        _mm512_set1_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_add_ps,
+        |a, b, c| {
+            let [a, b]: [arch::__m512bh; 2] = std::mem::transmute([a, b]);
+            arch::_mm512_dpbf16_ps(c, a, b)
+        }
+    );
+    simd!(
         I32x8,
         "AVX2.",
         i32,

@@ -36,6 +36,8 @@ pub(super) struct Tile<'a, T> {
     pub(super) rows: usize,
     /// Vectors: 1 or 2.
     pub(super) vectors: usize,
+    /// What each row's sums start from.
+    pub(super) start: [T; MOST_ROWS],
     /// Where each row of the result begins: of rows that are only computed, anywhere.
     pub(super) out: [*mut T; MOST_ROWS],
     /// Rows and columns of the result.
@@ -103,9 +105,6 @@ impl Machine {
 pub(super) trait Tiled: Number {
     /// The functions for a machine.
     fn kernels(machine: Machine) -> Kernels<Self>;
-
-    /// Those that take two 16-bit integers in each number; None if the machine has none.
-    fn pair_kernels(machine: Machine) -> Option<Kernels<Self>>;
 }
 
 macro_rules! tile_functions {
@@ -159,6 +158,10 @@ mod x86 {
         avx2_i64: super::Portable<i64>, [1, 2, 4];
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,avx512vnni")]
         vnni_pairs: simd::VnniPairsX16, [1, 2, 4, 8, 12];
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,avx512vnni")]
+        vnni_fours: simd::FoursX16, [1, 2, 4, 8, 12];
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,avx512bf16")]
+        avx512_bf16: simd::Bf16PairsX16, [1, 2, 4, 8, 12];
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma")]
         avx512_pairs: simd::PairsX16, [1, 4, 8];
         #[target_feature(enable = "avx2,fma")]
@@ -166,16 +169,35 @@ mod x86 {
     }
 
     /// For pairs of 16-bit integers.
-    pub(super) fn pairs(machine: Machine) -> Option<Kernels<i32>> {
-        let (sizes, lanes, run): (&[usize], _, unsafe fn(&Tile<'_, i32>)) = match machine {
+    pub(in super::super) fn pairs(machine: Machine) -> Option<Kernels<i32>> {
+        Some(match machine {
             Machine::Portable => return None,
-            Machine::Avx2 => (&[1, 4, 6], 8, avx2_pairs),
+            Machine::Avx2 => kernels(&[1, 4, 6], 8, avx2_pairs),
             Machine::Avx512 if is_x86_feature_detected!("avx512vnni") => {
-                (&[1, 2, 4, 8, 12], 16, vnni_pairs)
+                kernels(&[1, 2, 4, 8, 12], 16, vnni_pairs)
             }
-            Machine::Avx512 => (&[1, 4, 8], 16, avx512_pairs),
-        };
-        Some(Kernels { rows: sizes[sizes.len() - 1], sizes, lanes, run })
+            Machine::Avx512 => kernels(&[1, 4, 8], 16, avx512_pairs),
+        })
+    }
+
+    /// For fours of bytes: signed left, unsigned right.
+    pub(in super::super) fn fours(machine: Machine) -> Option<Kernels<i32>> {
+        (machine == Machine::Avx512 && is_x86_feature_detected!("avx512vnni"))
+            .then(|| kernels(&[1, 2, 4, 8, 12], 16, vnni_fours as unsafe fn(&Tile<'_, i32>)))
+    }
+
+    /// For pairs of `bf16`.
+    pub(in super::super) fn bf16_pairs(machine: Machine) -> Option<Kernels<f32>> {
+        (machine == Machine::Avx512 && is_x86_feature_detected!("avx512bf16"))
+            .then(|| kernels(&[1, 2, 4, 8, 12], 16, avx512_bf16 as unsafe fn(&Tile<'_, f32>)))
+    }
+
+    fn kernels<T>(
+        sizes: &'static [usize],
+        lanes: usize,
+        run: unsafe fn(&Tile<'_, T>),
+    ) -> Kernels<T> {
+        Kernels { rows: sizes[sizes.len() - 1], sizes, lanes, run }
     }
 
     pub(super) const F32: [unsafe fn(&Tile<'_, f32>); 2] = [avx2_f32, avx512_f32];
@@ -185,13 +207,8 @@ mod x86 {
 }
 
 macro_rules! tiled {
-    ($t:ty, $pairs:expr, $portable:ident, $x86:ident, [$($lanes2:literal: $sizes2:expr)?], [$lanes5:literal: $sizes5:expr]) => {
+    ($t:ty, $portable:ident, $x86:ident, [$($lanes2:literal: $sizes2:expr)?], [$lanes5:literal: $sizes5:expr]) => {
         impl Tiled for $t {
-            fn pair_kernels(machine: Machine) -> Option<Kernels<$t>> {
-                let pairs: fn(Machine) -> Option<Kernels<$t>> = $pairs;
-                pairs(machine)
-            }
-
             fn kernels(machine: Machine) -> Kernels<$t> {
                 let of = |sizes: &'static [usize], lanes, run| Kernels {
                     rows: sizes[sizes.len() - 1],
@@ -210,16 +227,33 @@ macro_rules! tiled {
         }
     };
 }
-tiled!(f32, |_| None, portable_f32, F32, [8: &[1, 2, 4, 6]], [16: &[1, 2, 4, 8, 12]]);
-tiled!(f64, |_| None, portable_f64, F64, [4: &[1, 2, 4, 6]], [8: &[1, 2, 4, 8, 12]]);
-#[cfg(target_arch = "x86_64")]
-use x86::pairs;
+tiled!(f32, portable_f32, F32, [8: &[1, 2, 4, 6]], [16: &[1, 2, 4, 8, 12]]);
+tiled!(f64, portable_f64, F64, [4: &[1, 2, 4, 6]], [8: &[1, 2, 4, 8, 12]]);
+tiled!(i32, portable_i32, I32, [8: &[1, 2, 4]], [16: &[1, 4, 8]]);
+tiled!(i64, portable_i64, I64, [8: &[1, 2, 4]], [8: &[1, 4, 8]]);
+
 #[cfg(not(target_arch = "x86_64"))]
-fn pairs(_: Machine) -> Option<Kernels<i32>> {
-    None
+pub(super) use other::{bf16_pairs, fours, pairs};
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{bf16_pairs, fours, pairs};
+
+#[cfg(not(target_arch = "x86_64"))]
+mod other {
+    //! Machines without such instructions.
+    use super::{Kernels, Machine};
+
+    pub(in super::super) fn pairs(_: Machine) -> Option<Kernels<i32>> {
+        None
+    }
+
+    pub(in super::super) fn fours(_: Machine) -> Option<Kernels<i32>> {
+        None
+    }
+
+    pub(in super::super) fn bf16_pairs(_: Machine) -> Option<Kernels<f32>> {
+        None
+    }
 }
-tiled!(i32, pairs, portable_i32, I32, [8: &[1, 2, 4]], [16: &[1, 4, 8]]);
-tiled!(i64, |_| None, portable_i64, I64, [8: &[1, 2, 4]], [8: &[1, 4, 8]]);
 
 /// Computes a tile of `ROWS` rows and `VECTORS` vectors; `STEPPED` says that the left elements are
 /// where they are.
@@ -234,6 +268,11 @@ unsafe fn tile<S: Simd, const ROWS: usize, const VECTORS: usize, const STEPPED: 
     unsafe {
         let columns = VECTORS * S::LANES;
         let mut sums = [[S::splat(S::T::default()); VECTORS]; ROWS];
+        for row in 0..ROWS {
+            for v in 0..VECTORS {
+                sums[row][v] = S::splat(t.start[row]);
+            }
+        }
         for run in t.runs {
             let mut right = t.right.add(run.start * columns);
             let end = right.add(run.len * columns);
