@@ -29,8 +29,8 @@ const PER_SECOND: f64 = 1e8;
 pub fn run(args: &Args) -> Outcome {
     let shown = program::shown(&args.problem);
     let text = program::read(&args.problem)?;
-    let table = Table::read(&text)
-        .map_err(|message| Failure::program(format!("{shown}: {message}")))?;
+    let table =
+        Table::read(&text).map_err(|message| Failure::program(format!("{shown}: {message}")))?;
     let bound = table.problem.lower_bound();
     if let Some(capacity) = args.capacity.filter(|&c| c < bound) {
         return Err(Failure::program(format!(

@@ -30,7 +30,8 @@ enum Format {
 /// Plans the program and shows the plan; nothing is compiled to native code.
 pub fn run(args: &Args) -> Outcome {
     let (source, shown) = (args.program.source()?, args.program.shown());
-    let planned = compile::plan(&source, &shown, &args.program.options()).map_err(program::failure)?;
+    let planned =
+        compile::plan(&source, &shown, &args.program.options()).map_err(program::failure)?;
     let report = planned.report(&shown);
     let text = match args.format {
         Format::Text => report.text(args.explain),

@@ -20,7 +20,7 @@ pub use lone::LoneKernel;
 
 use codegen::Vectors;
 use codegen::entry::{self, EntryInput};
-use codegen::target::{Code, Target, Texts, Workspace, namespace};
+use codegen::target::{Code, Effort, Target, Texts, Workspace, namespace};
 use cranelift_entity::SecondaryMap;
 use executable::Layout;
 use helpers::Helper;
@@ -121,7 +121,6 @@ struct Parts {
 
 impl Parts {
     fn compile(planned: &Planned, options: &Options, texts: Texts) -> Result<Parts, CompileError> {
-        let target = Target::host()?;
         let program = &planned.program;
         let planned_threads = planned.threads.max(1) as usize;
         let threads = if options.threads == 0 {
@@ -147,7 +146,7 @@ impl Parts {
             hooks: options.hook.is_some(),
             poison: poison.as_ref(),
         };
-        let (kernels, entry) = compile_all(&target, texts, &input, &distinct)?;
+        let (kernels, entry) = compile_all(texts, &input, &distinct)?;
         Ok(Parts {
             layout,
             constants,
@@ -219,11 +218,11 @@ impl Parts {
 
 /// Compiles the kernels, on two threads if there are several, and the entry.
 fn compile_all(
-    target: &Target,
     texts: Texts,
     input: &EntryInput<'_>,
     distinct: &[KernelId],
 ) -> Result<(Vec<Code>, Vec<Code>), CompileError> {
+    let (target, entry_target) = (Target::host(Effort::Fast)?, Target::host(Effort::Once)?);
     let next = AtomicUsize::new(0);
     let some_kernels = |work: &mut Workspace| -> Result<Vec<(usize, Code)>, CompileError> {
         let mut codes = Vec::new();
@@ -242,7 +241,7 @@ fn compile_all(
     let (mine, theirs, entry) = std::thread::scope(|scope| {
         let other = several.then(|| scope.spawn(|| some_kernels(&mut Workspace::new())));
         let mut work = Workspace::new();
-        let entry = entry::compile(target, &mut work, texts, input);
+        let entry = entry::compile(entry_target, &mut work, texts, input);
         let mine = some_kernels(&mut work);
         let theirs = other.map(|thread| thread.join().expect("code generation does not panic"));
         (mine, theirs, entry)

@@ -1,7 +1,7 @@
 //! One kernel compiled alone, for tests, measurements and looking at its code.
 
 use crate::CompileError;
-use crate::codegen::target::{Target, Texts, Workspace};
+use crate::codegen::target::{Effort, Target, Texts, Workspace};
 use crate::codegen::{self, Vectors};
 use crate::helpers::Helper;
 use crate::memory::CodeMemory;
@@ -36,9 +36,9 @@ impl LoneKernel {
     }
 
     fn with(kernel: &Kernel, vectors: Vectors) -> Result<LoneKernel, CompileError> {
-        let target = Target::host()?;
+        let target = Target::host(Effort::Fast)?;
         let code =
-            codegen::compile_kernel(&target, &mut Workspace::new(), Texts(true), kernel, vectors)?;
+            codegen::compile_kernel(target, &mut Workspace::new(), Texts(true), kernel, vectors)?;
         let memory = CodeMemory::new(code.bytes, |bytes, _| {
             for &(offset, symbol, addend) in &code.relocations {
                 let target = Helper::ALL[symbol.index as usize].address();

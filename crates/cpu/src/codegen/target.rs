@@ -13,6 +13,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use std::sync::OnceLock;
 
 /// Namespaces of the names that code refers to.
 pub(crate) mod namespace {
@@ -22,6 +23,15 @@ pub(crate) mod namespace {
     pub(crate) const KERNEL: u32 = 1;
     /// Parts of the entry.
     pub(crate) const ENTRY: u32 = 2;
+}
+
+/// What code is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Code that runs its loops itself.
+    Fast,
+    /// Code that is over when it has called what does the work: quickly made.
+    Once,
 }
 
 /// The host.
@@ -75,12 +85,28 @@ impl Workspace {
 }
 
 impl Target {
-    /// The machine this runs on.
-    pub(crate) fn host() -> Result<Target, CompileError> {
+    /// The machine this runs on, looked at once.
+    pub(crate) fn host(effort: Effort) -> Result<&'static Target, CompileError> {
+        static FAST: OnceLock<Result<Target, String>> = OnceLock::new();
+        static ONCE: OnceLock<Result<Target, String>> = OnceLock::new();
+        let target = match effort {
+            Effort::Fast => &FAST,
+            Effort::Once => &ONCE,
+        };
+        let made = target.get_or_init(|| Target::new(effort).map_err(|e| e.to_string()));
+        made.as_ref().map_err(|e| CompileError::Target(e.clone()))
+    }
+
+    fn new(effort: Effort) -> Result<Target, CompileError> {
         let mut flags = settings::builder();
+        let (level, registers) = match effort {
+            Effort::Fast => ("speed", "backtracking"),
+            Effort::Once => ("none", "single_pass"),
+        };
         let verify = if cfg!(debug_assertions) { "true" } else { "false" };
         for (name, value) in [
-            ("opt_level", "speed"),
+            ("opt_level", level),
+            ("regalloc_algorithm", registers),
             ("enable_verifier", verify),
             ("is_pic", "false"),
             ("use_colocated_libcalls", "false"),
