@@ -27,6 +27,14 @@ impl LoneKernel {
         LoneKernel::with(kernel, Vectors::Best)
     }
 
+    /// Compiles a kernel to code with 128-bit vectors.
+    ///
+    /// # Errors
+    /// As [`crate::compile`].
+    pub fn portable(kernel: &Kernel) -> Result<LoneKernel, CompileError> {
+        LoneKernel::with(kernel, Vectors::Portable)
+    }
+
     /// Compiles a kernel to code for one element at a time.
     ///
     /// # Errors

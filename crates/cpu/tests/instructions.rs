@@ -191,7 +191,9 @@ fn check(
         b.store(out, at.clone(), value);
     });
     let kernel = b.finish();
-    for code in [LoneKernel::scalar(&kernel).unwrap(), LoneKernel::new(&kernel).unwrap()] {
+    for code in [LoneKernel::scalar, LoneKernel::portable, LoneKernel::new]
+        .map(|make| make(&kernel).unwrap())
+    {
         let mut inputs: Vec<Vec<u8>> = operands.iter().map(|(ty, v)| to_bytes(*ty, v)).collect();
         let mut output = vec![0xaau8; count * dtype(result).size() as usize];
         {

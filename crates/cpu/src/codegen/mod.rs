@@ -1,9 +1,11 @@
 //! Machine code with Cranelift: the one module that knows its interface.
 //!
-//! [`nest`] writes a kernel's loops, [`scalar`] its instructions one element at a time, [`entry`]
-//! the function that runs a program's steps; [`target`] compiles what they write.
+//! [`nest`] writes a kernel's loops, [`scalar`] its instructions one element at a time; [`lanes`]
+//! writes the vector code of [`crate::wide`] for 128-bit vectors; [`entry`] writes the function
+//! that runs a program's steps; [`target`] compiles what they write.
 
 pub(crate) mod entry;
+mod lanes;
 pub(crate) mod nest;
 pub(crate) mod scalar;
 pub(crate) mod target;
@@ -19,6 +21,8 @@ pub(crate) enum Vectors {
     /// The widest the machine has.
     #[default]
     Best,
+    /// 128-bit vectors, which all machines have.
+    Portable,
     /// None: one element at a time.
     None,
 }
@@ -37,9 +41,34 @@ pub(crate) fn compile_kernel(
         let asm = if texts.0 { hex(&bytes) } else { String::new() };
         return Ok(Code { bytes, alignment: 64, relocations: Vec::new(), clif: text, asm });
     }
+    if vectors != Vectors::None
+        && has_vectors()
+        && let Some(code) = crate::wide::portable(kernel)
+    {
+        let mut known = Ok(());
+        let compiled = target.compile(work, &[types::I64; 3], texts, |builder| {
+            known = lanes::emit(builder, target, &code);
+        });
+        if known.is_ok() {
+            return compiled;
+        }
+    }
     target.compile(work, &[types::I64; 3], texts, |builder| {
         nest::emit_kernel(builder, target, kernel);
     })
+}
+
+/// Whether the machine has the 128-bit instructions that Cranelift wants.
+fn has_vectors() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        std::arch::is_x86_feature_detected!("ssse3")
+            && std::arch::is_x86_feature_detected!("sse4.1")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        true
+    }
 }
 
 /// Machine code as bytes, for a disassembler.

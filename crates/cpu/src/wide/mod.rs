@@ -7,9 +7,9 @@
 
 mod analysis;
 mod assign;
-mod code;
+pub(crate) mod code;
 mod emit;
-mod encode;
+pub(crate) mod encode;
 mod lower;
 mod memory;
 mod ops;
@@ -53,6 +53,12 @@ pub(crate) fn compile(kernel: &Kernel, text: bool) -> Option<(Vec<u8>, String)> 
     let places = assign::assign(&code, emit::RESERVED);
     let text = if text { listing(&code, &places) } else { String::new() };
     Some((emit::emit(&code, &places), text))
+}
+
+/// The vector code of a kernel for machines with other vectors, if it has loops for lanes.
+pub(crate) fn portable(kernel: &Kernel) -> Option<code::Code> {
+    let chosen = analysis::choose(kernel)?;
+    (!chosen.is_empty()).then(|| lower::lower(kernel, &chosen))
 }
 
 /// The code with the places of its registers.
