@@ -40,45 +40,84 @@ impl Default for Effort {
     }
 }
 
-/// Which rows are ever live together: a bit for each pair, while that is small.
-struct Overlaps<'a> {
-    rows: &'a [Row],
-    words: usize,
-    bits: Vec<u64>,
+/// Which rows are ever live together.
+enum Overlaps<'a> {
+    /// A bit for each pair.
+    Bits { words: usize, bits: Vec<u64> },
+    /// The rows that each row meets: from where in `lists`, then to where.
+    Lists { starts: Vec<u32>, lists: Vec<u32> },
+    /// Compared afresh each time.
+    Rows(&'a [Row]),
 }
 
-/// More rows than this are compared afresh each time.
+/// More rows than this get lists.
 const MAX_BITS: usize = 8192;
+
+/// More pairs than this are compared afresh each time.
+const MAX_PAIRS: usize = 16 << 20;
 
 impl<'a> Overlaps<'a> {
     fn new(rows: &'a [Row]) -> Overlaps<'a> {
-        let words = rows.len().div_ceil(64);
-        if rows.len() > MAX_BITS {
-            return Overlaps { rows, words: 0, bits: Vec::new() };
-        }
-        let mut bits = vec![0u64; words * rows.len()];
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
         // Rows by their starts: a row meets those that start before it ends.
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|&i| rows[i].lower);
+        let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+        order.sort_by_key(|&i| rows[i as usize].lower);
         for (at, &i) in order.iter().enumerate() {
             for &j in &order[at + 1..] {
-                if rows[j].lower >= rows[i].upper {
+                if rows[j as usize].lower >= rows[i as usize].upper {
                     break;
                 }
-                if rows[i].overlaps(&rows[j]) {
-                    bits[i * words + j / 64] |= 1 << (j % 64);
-                    bits[j * words + i / 64] |= 1 << (i % 64);
+                if rows[i as usize].overlaps(&rows[j as usize]) {
+                    pairs.push((i, j));
                 }
             }
+            if pairs.len() > MAX_PAIRS && rows.len() > MAX_BITS {
+                return Overlaps::Rows(rows);
+            }
         }
-        Overlaps { rows, words, bits }
+        if rows.len() <= MAX_BITS {
+            let words = rows.len().div_ceil(64);
+            let mut bits = vec![0u64; words * rows.len()];
+            for (i, j) in pairs {
+                let (i, j) = (i as usize, j as usize);
+                bits[i * words + j / 64] |= 1 << (j % 64);
+                bits[j * words + i / 64] |= 1 << (i % 64);
+            }
+            return Overlaps::Bits { words, bits };
+        }
+        let mut starts = vec![0u32; rows.len() + 1];
+        for &(i, j) in &pairs {
+            starts[i as usize + 1] += 1;
+            starts[j as usize + 1] += 1;
+        }
+        for i in 0..rows.len() {
+            starts[i + 1] += starts[i];
+        }
+        let mut ends = starts.clone();
+        let mut lists = vec![0u32; 2 * pairs.len()];
+        for (i, j) in pairs {
+            for (a, b) in [(i, j), (j, i)] {
+                lists[ends[a as usize] as usize] = b;
+                ends[a as usize] += 1;
+            }
+        }
+        Overlaps::Lists { starts, lists }
     }
 
     fn meet(&self, i: usize, j: usize) -> bool {
-        if self.words == 0 {
-            return self.rows[i].overlaps(&self.rows[j]);
+        match self {
+            Overlaps::Bits { words, bits } => bits[i * words + j / 64] >> (j % 64) & 1 == 1,
+            Overlaps::Lists { .. } => self.list(i).contains(&(j as u32)),
+            Overlaps::Rows(rows) => rows[i].overlaps(&rows[j]),
         }
-        self.bits[i * self.words + j / 64] >> (j % 64) & 1 == 1
+    }
+
+    /// The rows that a row meets; only where there are lists.
+    fn list(&self, i: usize) -> &[u32] {
+        match self {
+            Overlaps::Lists { starts, lists } => &lists[starts[i] as usize..starts[i + 1] as usize],
+            Overlaps::Bits { .. } | Overlaps::Rows(_) => &[],
+        }
     }
 }
 
@@ -183,7 +222,9 @@ impl Problem {
                 }
             }
         }
-        if let Some((order, fit)) = start.filter(|_| best.height > bound) {
+        if let Some((order, fit)) =
+            start.filter(|_| best.height > bound && self.rows.len() <= MAX_BITS)
+        {
             self.climb(&overlaps, order, fit, &mut best, &mut left);
         }
         best
@@ -270,6 +311,9 @@ impl Problem {
         fit: Fit,
         left: &mut u64,
     ) -> Option<Vec<u64>> {
+        if let Overlaps::Lists { .. } = overlaps {
+            return self.place_by_lists(overlaps, order, fit, left);
+        }
         let mut offsets = vec![0; self.rows.len()];
         // The rows that stand, by their offsets: start, end, row.
         let mut placed: Vec<(u64, u64, u32)> = Vec::with_capacity(order.len());
@@ -295,6 +339,35 @@ impl Problem {
             let entry = (at, at + row.size, i);
             let to = placed.partition_point(|p| *p < entry);
             placed.insert(to, entry);
+        }
+        Some(offsets)
+    }
+
+    /// The same for many rows of which each meets few.
+    fn place_by_lists(
+        &self,
+        overlaps: &Overlaps<'_>,
+        order: &[u32],
+        fit: Fit,
+        left: &mut u64,
+    ) -> Option<Vec<u64>> {
+        const NOWHERE: u64 = u64::MAX;
+        let mut offsets: Vec<u64> = self.rows.iter().map(|r| r.offset.unwrap_or(NOWHERE)).collect();
+        let mut taken: Vec<(u64, u64)> = Vec::new();
+        for &i in order {
+            let row = &self.rows[i as usize];
+            if row.offset.is_some() {
+                continue;
+            }
+            let met = overlaps.list(i as usize);
+            *left = left.checked_sub(met.len() as u64)?;
+            taken.clear();
+            taken.extend(met.iter().filter_map(|&j| {
+                let at = offsets[j as usize];
+                (at != NOWHERE).then(|| (at, at + self.rows[j as usize].size))
+            }));
+            taken.sort_unstable();
+            offsets[i as usize] = gap(taken.iter().copied(), row, fit);
         }
         Some(offsets)
     }
