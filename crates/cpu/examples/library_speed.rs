@@ -51,7 +51,7 @@ fn run(pool: &Pool, library: &Library, operands: &[(DType, Vec<u64>)], bytes: &[
     let pointers: Vec<*mut u8> = buffers.iter_mut().map(|b| b.as_mut_ptr().cast()).collect();
     // SAFETY: the buffers have the bytes that the step reads and writes.
     least(pool.threads(), || unsafe {
-        step.run(pool, pointers.as_ptr(), scratch.as_mut_ptr().cast())
+        step.run(pool, pointers.as_ptr(), scratch.as_mut_ptr().cast());
     })
 }
 
@@ -70,7 +70,7 @@ fn matrix(m: u64, n: u64, k: u64, form: &str, types: [DType; 2], out: DType) -> 
     }
 }
 
-fn dot(pool: &Pool, name: &str, m: u64, n: u64, k: u64, form: &str, types: [DType; 2], out: DType) {
+fn dot(pool: &Pool, name: &str, [m, n, k]: [u64; 3], form: &str, types: [DType; 2], out: DType) {
     let dot = matrix(m, n, k, form, types, out);
     let bytes = [m * k * types[0].size(), k * n * types[1].size(), m * n * out.size()];
     let seconds = run(pool, &Library::Dot(dot.clone()), &[], &bytes);
@@ -208,7 +208,7 @@ fn sort(pool: &Pool, name: &str, extents: [u64; 3]) {
     let pointers = [input.as_ptr().cast_mut().cast(), out.as_mut_ptr().cast()];
     // SAFETY: the buffers have the operand's length.
     let seconds = least(pool.threads(), || unsafe {
-        step.run(pool, pointers.as_ptr(), scratch.as_mut_ptr().cast())
+        step.run(pool, pointers.as_ptr(), scratch.as_mut_ptr().cast());
     });
     println!("{name:24} {:9.1} us {:7.2} ns/element", seconds * 1e6, seconds * 1e9 / count as f64);
 }
@@ -255,7 +255,7 @@ fn main() {
     ];
     for (name, m, n, k, form, types, out) in dots {
         if name.contains(&only) {
-            dot(pool, name, m, n, k, form, types, out);
+            dot(pool, name, [m, n, k], form, types, out);
         }
     }
     let c = |image, window, stride, pad, channels_first| Conv {

@@ -7,8 +7,9 @@
 //! panel of it is packed, once for all tiles of the panel. All memory is the step's scratch.
 
 use super::groups::Grouped;
-use super::pack::{Depth, MOST_CHECKS, Pack, PackFn, Packed, PatchFn, Rows};
+use super::packed::{Pack, PackFn, Packed, PatchFn};
 use super::source::Target;
+use super::tables::{Depth, MOST_CHECKS, Rows};
 use super::tile::{Kernels, MOST_COLUMNS, MOST_ROWS, Machine, Run, Tile, Tiled};
 use crate::pool::Pool;
 use jaxrs_kernel::DType;

@@ -5,7 +5,7 @@
 //! Fours multiply unsigned right bytes by signed left bytes. A signed right side is packed with 128
 //! added, and every row of the result starts from -128 times the sum of its left bytes.
 
-use super::pack::{Pack, PackFn};
+use super::packed::{Pack, PackFn};
 use super::simd::Number;
 use super::tile::{Kernels, MOST_ROWS, Machine};
 use half::bf16;
@@ -145,7 +145,7 @@ pub(super) fn integers(
 /// For each row of a panel of fours, -128 times the sum of its signed bytes.
 ///
 /// # Safety
-/// As [`super::pack::Packed::bias`].
+/// As [`super::packed::Packed::bias`].
 pub(super) unsafe fn bias(
     left: *const i32,
     step: isize,
@@ -186,7 +186,7 @@ unsafe fn pack_avx2<S: Lane, W: Word, const GROUP: usize>(job: &Pack<'_>, out: *
 /// Fills a panel `[depth / GROUP][width]`; what is beyond the depth or the rows is zero.
 ///
 /// # Safety
-/// As [`super::pack::PackFn`].
+/// As [`super::packed::PackFn`].
 #[inline(always)]
 unsafe fn pack<S: Lane, W: Word, const GROUP: usize>(job: &Pack<'_>, out: *mut W) {
     let (rows, width) = (job.rows, job.width);

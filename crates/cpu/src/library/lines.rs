@@ -2,8 +2,8 @@
 //! and their gradients. Blocks would be nearly empty; instead, a line of the result along some axis
 //! (channels, or image columns) is summed depth by depth, each a multiply-add of two lines.
 
-use super::pack::{Depth, MOST_CHECKS};
 use super::source::{Source, Target};
+use super::tables::{Depth, MOST_CHECKS};
 use super::tile::Machine;
 use crate::pool::Pool;
 use half::{bf16, f16};
@@ -225,7 +225,7 @@ impl<T: Target + Lined> Lines<T> {
                 Some((moving, step)) if moving == number => step,
                 _ => 0,
             };
-            let (from, to) = super::pack::inside(first, step, check.size, len as i64);
+            let (from, to) = super::tables::inside(first, step, check.size, len as i64);
             (low, high) = (low.max(from), high.min(to));
         }
         (low.max(0) as usize, high.max(0) as usize)
@@ -262,7 +262,7 @@ impl Lined for f32 {
 
 impl Lined for f64 {
     fn add_fn(types: [DType; 2], machine: Machine) -> Option<AddFn<f64>> {
-        (types == [DType::F64; 2]).then(|| on_machine!(machine, f64, f64))
+        (types == [DType::F64; 2]).then_some(on_machine!(machine, f64, f64))
     }
 }
 

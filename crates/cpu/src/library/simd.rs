@@ -276,7 +276,7 @@ pub(super) mod x86 {
         _mm512_storeu_ps,
         _mm512_add_ps,
         |a, b, c| {
-            let [a, b]: [arch::__m512bh; 2] = std::mem::transmute([a, b]);
+            let [a, b] = std::mem::transmute::<[arch::__m512; 2], [arch::__m512bh; 2]>([a, b]);
             arch::_mm512_dpbf16_ps(c, a, b)
         }
     );

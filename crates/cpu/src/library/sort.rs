@@ -371,12 +371,11 @@ mod tests {
             for in_place in [false, true] {
                 let mut inputs = operands.to_vec();
                 let mut results: Vec<Vec<u8>> = inputs.iter().map(|o| vec![0; o.len()]).collect();
-                let mut pointers: Vec<*mut u8> =
-                    inputs.iter_mut().map(|o| o.as_mut_ptr()).collect();
+                let mut pointers: Vec<*mut u8> = inputs.iter_mut().map(Vec::as_mut_ptr).collect();
                 if in_place {
                     pointers.extend_from_within(..);
                 } else {
-                    pointers.extend(results.iter_mut().map(|r| r.as_mut_ptr()));
+                    pointers.extend(results.iter_mut().map(Vec::as_mut_ptr));
                 }
                 // SAFETY: the buffers have the operands' lengths.
                 unsafe { step.run(&pool, pointers.as_ptr(), scratch.as_mut_ptr()) };

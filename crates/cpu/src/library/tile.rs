@@ -3,6 +3,8 @@
 //! A tile is up to [`Kernels::rows`] left rows by one or two vectors of right rows. Each of its
 //! elements is a chain of multiply-adds in order of depth from zero, added to the result at the
 //! end, whatever the tile's size: so results do not depend on how rows are cut into tiles.
+// Loops of constant bounds over arrays of vectors: indices show what is unrolled.
+#![allow(clippy::needless_range_loop)]
 
 use super::simd::{Number, Portable, Simd};
 

@@ -187,7 +187,7 @@ mod tests {
                 ];
                 // SAFETY: the buffers have the shapes' lengths.
                 unsafe {
-                    step.run(&Pool::shared(threads), pointers.as_ptr(), scratch.as_mut_ptr())
+                    step.run(&Pool::shared(threads), pointers.as_ptr(), scratch.as_mut_ptr());
                 };
                 for row in 0..rows {
                     let line = &values[row * len..][..len];

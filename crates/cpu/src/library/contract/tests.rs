@@ -325,3 +325,39 @@ fn larger_convolutions() {
         check(&Library::Convolution(conv), types, DType::F32, lens, &mut random);
     }
 }
+
+/// Sums that round: the bits are the same whatever the threads.
+#[test]
+fn threads_change_no_bit() {
+    let mut random = Random::new(10);
+    for round in 0..40 {
+        let types = [DType::F32; 2];
+        let (library, lens) = if round % 2 == 0 {
+            let (dot, lens) = random_dot(types, DType::F32, &mut random);
+            (Library::Dot(dot), lens)
+        } else {
+            let conv = random_convolution(types, DType::F32, &mut random);
+            let lens = [0, 1, 2].map(|i: usize| conv.shapes[i].iter().product());
+            (Library::Convolution(conv), lens)
+        };
+        let mut operand = |len: u64| -> Vec<f32> {
+            (0..len).map(|_| random.below(1 << 24) as f32 / (1 << 22) as f32 - 2.0).collect()
+        };
+        let (lhs, rhs) = (operand(lens[0]), operand(lens[1]));
+        let step = LibraryStep::new(&library, &[]);
+        let per_thread = jaxrs_kernel::scratch::scratch(&library).per_thread.0 as usize;
+        let results = [1, 2, 4].map(|threads| {
+            let mut scratch = aligned(per_thread * threads);
+            let mut result = vec![f32::NAN; lens[2] as usize];
+            let pointers = [
+                lhs.as_ptr().cast_mut().cast(),
+                rhs.as_ptr().cast_mut().cast(),
+                result.as_mut_ptr().cast(),
+            ];
+            // SAFETY: the buffers have the lengths that the shapes say.
+            unsafe { step.run(&Pool::shared(threads), pointers.as_ptr(), scratch.as_mut_ptr()) };
+            result.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
+        });
+        assert!(results[0] == results[1] && results[0] == results[2], "{library:?}");
+    }
+}
