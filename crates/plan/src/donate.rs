@@ -206,14 +206,18 @@ fn operands_of_results(context: &Context<'_>, classes: &Classes) -> FxHashMap<u3
 }
 
 /// Why a donated argument's buffer became no result.
-pub(crate) fn refusal(context: &Context<'_>, classes: &Classes, argument: u32) -> String {
+pub(crate) fn refusal(
+    context: &Context<'_>,
+    classes: &Classes,
+    readers: &Readers,
+    argument: u32,
+) -> String {
     let program = context.program;
     let parameter = program.parameters[argument as usize];
     let bytes = context.bytes(parameter.value);
     if bytes == 0 {
         return "it has no bytes".into();
     }
-    let readers = Readers::new(program, context.roots, context.line);
     let root = context.roots.root(parameter.value).value;
     let unused = readers.last(root).is_none();
     let used = if unused { "the program does not use it; " } else { "" };

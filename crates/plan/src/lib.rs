@@ -506,6 +506,7 @@ fn donations(
                 context.roots.root(value).value != context.roots.root(parameter).value;
         }
     }
+    let readers = std::cell::OnceCell::new();
     let mut notes = Vec::new();
     for (i, parameter) in program.parameters.iter().enumerate() {
         let Donation::Donated { preferred } = parameter.donation else { continue };
@@ -517,7 +518,11 @@ fn donations(
                 format!("the source names result {p}; result {o} goes here without a copy")
             }
             (Some(_), _) => String::new(),
-            (None, _) => donate::refusal(context, classes, argument),
+            (None, _) => {
+                let readers = readers
+                    .get_or_init(|| copies::Readers::new(program, context.roots, context.line));
+                donate::refusal(context, classes, readers, argument)
+            }
         };
         notes.push(DonationNote {
             argument,
