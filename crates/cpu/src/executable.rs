@@ -203,7 +203,7 @@ impl Constants {
 }
 
 /// A program's entry point.
-type EntryFn = unsafe extern "C" fn(*const Context);
+pub(crate) type EntryFn = unsafe extern "C" fn(*const Context);
 
 /// A compiled program.
 pub struct Executable {

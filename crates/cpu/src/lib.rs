@@ -200,7 +200,9 @@ impl Parts {
             library.push(step);
         }
         // SAFETY: part 0 of the entry starts here and takes a context.
-        let entry = unsafe { std::mem::transmute::<*const u8, _>(function(entry_starts[0])) };
+        let entry = unsafe {
+            std::mem::transmute::<*const u8, executable::EntryFn>(function(entry_starts[0]))
+        };
         Ok(Executable {
             interface: Interface::new(planned),
             program: planned.program.clone(),

@@ -493,11 +493,13 @@ fn contents(random: &mut Random, dtype: DType, len: u64) -> Vec<u8> {
         match dtype {
             DType::I1 => vec![(word % 2) as u8],
             DType::I8 => vec![(word % 21) as u8 ^ if word & 64 == 0 { 0 } else { 0xff }],
-            DType::F32 if word % 13 > 0 => small.to_le_bytes().to_vec(),
-            DType::F64 if word % 13 > 0 => f64::from(small).to_le_bytes().to_vec(),
+            DType::F32 if !word.is_multiple_of(13) => small.to_le_bytes().to_vec(),
+            DType::F64 if !word.is_multiple_of(13) => f64::from(small).to_le_bytes().to_vec(),
             DType::BF16 => half::bf16::from_f32(small).to_le_bytes().to_vec(),
             DType::F16 => half::f16::from_f32(small).to_le_bytes().to_vec(),
-            _ if word % 3 == 0 => (word % 9).to_le_bytes()[..dtype.size() as usize].to_vec(),
+            _ if word.is_multiple_of(3) => {
+                (word % 9).to_le_bytes()[..dtype.size() as usize].to_vec()
+            }
             _ => word.to_le_bytes()[..dtype.size() as usize].to_vec(),
         }
     };

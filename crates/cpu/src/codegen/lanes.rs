@@ -309,7 +309,7 @@ impl<'b> Lanes<'_, 'b> {
                     (2, 0x35) => self.narrow64(&values),
                     // Bits stay in 32-bit lanes.
                     (2, 0x33) => values,
-                    (3, 0x1d) => self.to_f16(&values),
+                    (3, 0x1d) => self.f16_of_float(&values),
                     _ => return Err(Unknown),
                 };
                 self.set(*to, &out);
@@ -874,7 +874,7 @@ impl<'b> Lanes<'_, 'b> {
                 self.each(&[(&x, lane)], lane, lanes, |s, x| s.unary(UnaryOp::Clz, reg, x[0]))
             }
             (2, 1, 0x33) => x,
-            (2, 1, 0x13) => self.from_f16(&x),
+            (2, 1, 0x13) => self.float_of_f16(&x),
             (2, 1, 0x25) => self.widen(&x, n, true),
             (2, 1, 0x35) => self.widen(&x, n, false),
             (3, 1, 0x00) => SmallVec::from_slice(&[x[1], x[0]]),
@@ -971,14 +971,14 @@ impl<'b> Lanes<'_, 'b> {
         Ok(out)
     }
 
-    fn from_f16(&mut self, x: &Vectors) -> Vectors {
+    fn float_of_f16(&mut self, x: &Vectors) -> Vectors {
         self.each(&[(x, I32)], F32, 4 * x.len(), |s, x| {
             let bits = s.reduce(cranelift_codegen::ir::types::I16, x[0]);
             s.unary(UnaryOp::FromBitsF16, RegType::I16, bits)
         })
     }
 
-    fn to_f16(&mut self, x: &Vectors) -> Vectors {
+    fn f16_of_float(&mut self, x: &Vectors) -> Vectors {
         self.each(&[(x, F32)], I32, 4 * x.len(), |s, x| {
             let bits = s.unary(UnaryOp::BitsF16, RegType::F32, x[0]);
             s.extend(I32, bits, false)
@@ -1067,7 +1067,7 @@ impl<'b> Lanes<'_, 'b> {
                 .collect()
         };
         if (enc.map, enc.opcode) == (2, 0x13) {
-            return Ok(self.from_f16(&bits));
+            return Ok(self.float_of_f16(&bits));
         }
         Ok(bits)
     }
@@ -1112,7 +1112,7 @@ impl<'b> Lanes<'_, 'b> {
             (2, 0x33) | (3, 0x1d) => 2,
             _ => return Err(Unknown),
         };
-        let values = if enc.map == 3 { self.to_f16(&values) } else { values };
+        let values = if enc.map == 3 { self.f16_of_float(&values) } else { values };
         let lanes = (16 * n / usize::from(size.max(4))) as u8;
         if mask.is_some() {
             let elements = Elements::Apart(i64::from(size));
@@ -1152,7 +1152,7 @@ impl<'b> Lanes<'_, 'b> {
         self.builder().ins().unarrow(low, high)
     }
 
-    fn to_slot(&mut self, slot: usize, values: &[Value]) {
+    fn spill(&mut self, slot: usize, values: &[Value]) {
         let slot = self.slots[slot];
         for (part, &value) in values.iter().enumerate() {
             self.builder().ins().stack_store(I64, value, slot, 16 * part as i32);
@@ -1170,7 +1170,7 @@ impl<'b> Lanes<'_, 'b> {
         };
         let n = usize::from(lanes) * usize::from(index_size) / 16;
         let values = self.src(index, index_size == 8, n);
-        self.to_slot(INDEX, &values);
+        self.spill(INDEX, &values);
         (size, Elements::Indexed(index_size, i64::from(scale)), lanes)
     }
 
@@ -1179,7 +1179,7 @@ impl<'b> Lanes<'_, 'b> {
             Apart::Apart(bytes) => Elements::Apart(i64::from(bytes)),
             Apart::At(index, scale) => {
                 let values = self.vectors(index, 4);
-                self.to_slot(INDEX, &values);
+                self.spill(INDEX, &values);
                 Elements::Indexed(8, i64::from(scale))
             }
         }
@@ -1196,7 +1196,7 @@ impl<'b> Lanes<'_, 'b> {
     ) {
         if let Some(mask) = mask {
             let values = self.vectors(mask, usize::from(lanes).div_ceil(4));
-            self.to_slot(MASK, &values);
+            self.spill(MASK, &values);
         }
         let (body, on, next, exit) = (
             self.builder().create_block(),
@@ -1258,7 +1258,7 @@ impl<'b> Lanes<'_, 'b> {
         mask: Option<VReg>,
     ) -> Vectors {
         let zero = self.splat32(0);
-        self.to_slot(DATA, &[zero; 4]);
+        self.spill(DATA, &[zero; 4]);
         let size = bytes.max(4);
         self.lane_loop(lanes, base, elements, mask, |this, lane, address| {
             let value = this.load_extended(bytes, address);
@@ -1281,7 +1281,7 @@ impl<'b> Lanes<'_, 'b> {
         mask: Option<VReg>,
         values: &[Value],
     ) {
-        self.to_slot(DATA, values);
+        self.spill(DATA, values);
         let size = bytes.max(4);
         self.lane_loop(lanes, base, elements, mask, |this, lane, address| {
             let from = this.slot_address(DATA, lane, size);

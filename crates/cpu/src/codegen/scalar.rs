@@ -161,7 +161,7 @@ impl Scalars<'_, '_> {
             }
             UnaryOp::RoundF16 => self.round_f16(a),
             UnaryOp::BitsF16 => self.bits_f16(a),
-            UnaryOp::FromBitsF16 => self.from_bits_f16(a),
+            UnaryOp::FromBitsF16 => self.float_of_f16(a),
         }
     }
 
@@ -255,7 +255,7 @@ impl Scalars<'_, '_> {
     }
 
     /// The `f32` equal to the `f16` with these bits.
-    fn from_bits_f16(&mut self, a: Value) -> Value {
+    fn float_of_f16(&mut self, a: Value) -> Value {
         let wide = self.extend(types::I32, a, false);
         let sign = self.builder.ins().band_imm_u(wide, 0x8000);
         let sign = self.shift_left(sign, 16);

@@ -11,6 +11,7 @@ pub(crate) mod code;
 mod emit;
 pub(crate) mod encode;
 mod lower;
+#[allow(clippy::wrong_self_convention, reason = "conversions are code that is written")]
 mod memory;
 mod ops;
 
