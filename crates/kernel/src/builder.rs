@@ -25,13 +25,16 @@ use std::collections::BTreeSet;
 /// More pieces than this and a loop keeps its guards.
 const MAX_PIECES: usize = 9;
 
+/// What makes instructions equal.
+type Key = (Inst, RegType);
+
 /// Builds one kernel. See the module's documentation.
 pub struct KernelBuilder {
     kernel: Kernel,
     frames: Vec<Frame>,
     depth: SecondaryMap<Reg, u32>,
     numbered: FxHashMap<(Inst, RegType), (Reg, u32)>,
-    undo: Vec<((Inst, RegType), Option<(Reg, u32)>)>,
+    undo: Vec<(Key, Option<(Reg, u32)>)>,
     serial: u32,
     trials: u32,
 }
@@ -569,10 +572,10 @@ impl KernelBuilder {
             }
             Inst::Unary(_, a) | Inst::Cast(_, a) => see(*a),
             Inst::Binary(_, a, b) | Inst::Compare(_, _, a, b) => {
-                [*a, *b].map(see).into_iter().collect()
+                [*a, *b].into_iter().for_each(see);
             }
             Inst::Fma(a, b, c) | Inst::Select(a, b, c) => {
-                [*a, *b, *c].map(see).into_iter().collect()
+                [*a, *b, *c].into_iter().for_each(see);
             }
         }
         let branch = self
