@@ -112,7 +112,7 @@ fn faults() {
                 None => panic!("not expected: {place}: {}", error.message),
             }
         }
-        assert!(errors.to_string().contains(&format!("--> faults.mlir:")));
+        assert!(errors.to_string().contains(&"--> faults.mlir:".to_string()));
     }
     assert!(expected.is_empty(), "not found: {expected:?}");
 }

@@ -197,7 +197,7 @@ impl Builder<'_> {
             && params.iter().all(|&(n, _)| {
                 let param = ParamId::from_u32(n as u32);
                 let len = kernel.params[param].len;
-                len % rows == 0 && touches_rows(&kernel, param, (len / rows) as i64)
+                len.is_multiple_of(rows) && touches_rows(&kernel, param, (len / rows) as i64)
             })
     }
 
@@ -290,7 +290,8 @@ impl Builder<'_> {
             let kernel = &self.program.kernels[id];
             let param = ParamId::from_u32(at as u32);
             let len = kernel.params[param].len;
-            let apart = len % rows == 0 && touches_rows(kernel, param, (len / rows) as i64);
+            let apart =
+                len.is_multiple_of(rows) && touches_rows(kernel, param, (len / rows) as i64);
             match n.cmp(&writer) {
                 std::cmp::Ordering::Less => apart,
                 std::cmp::Ordering::Equal => {

@@ -45,7 +45,7 @@ impl Builder<'_> {
         let op_name = short(function.ops[op].op.name());
         let name = format!("{op_name}.{}", value.as_u32());
         let made = if is_constant_storage(function, value) {
-            let bytes = constant(function, value).map_or(Vec::new(), |c| c.to_bytes());
+            let bytes = constant(function, value).map_or(Vec::new(), jaxrs_ir::Literal::to_bytes);
             let id = self.constant(bytes);
             let name = format!("c{}", value.as_u32());
             self.new_value(name, "constant", ty, Storage::Constant(id), location)

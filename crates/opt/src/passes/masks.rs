@@ -19,14 +19,15 @@ pub fn run(function: &mut Function) {
             r.literal(v).is_some_and(positive)
         };
         match (&data.op, &data.operands[..]) {
-            (Op::Elementwise(e), &[a, b]) if e.name() == "stablehlo.maximum" => {
+            (Op::Elementwise(e), &[a, b])
+                if e.name() == "stablehlo.maximum"
                 // Only the body's own values are in sight of all that follows.
-                if r.block == r.f.body {
-                    if zero(b) {
-                        rectified.insert(a, data.results[0]);
-                    } else if zero(a) {
-                        rectified.insert(b, data.results[0]);
-                    }
+                && r.block == r.f.body =>
+            {
+                if zero(b) {
+                    rectified.insert(a, data.results[0]);
+                } else if zero(a) {
+                    rectified.insert(b, data.results[0]);
                 }
             }
             (Op::Compare(c), &[x, y])
