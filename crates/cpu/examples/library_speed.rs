@@ -79,6 +79,7 @@ fn dot(pool: &Pool, name: &str, [m, n, k]: [u64; 3], form: &str, types: [DType; 
     if out == DType::F32 && types[0] == DType::F32 {
         let (a, b) = (memory(bytes[0], true), memory(bytes[1], true));
         let mut c = memory(bytes[2], true);
+        // SAFETY: the matrices have these sizes, rows one after the other.
         let theirs = least(1, || unsafe {
             gemm::gemm::<f32>(
                 m as usize,

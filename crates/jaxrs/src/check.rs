@@ -107,7 +107,7 @@ fn extract(module: &mut Module) -> Result<Vec<(jaxrs_ir::ops::Check, usize)>, St
             let (found, rest): (Vec<_>, Vec<_>) =
                 ops.into_iter().partition(|&op| matches!(function.ops[op].op, Op::Check(_)));
             function.blocks[block].ops = rest;
-            if !found.is_empty() && !(is_entry && block == function.body) {
+            if !(found.is_empty() || is_entry && block == function.body) {
                 return Err("a check stands in a region or in a called function".into());
             }
             for op in found {
