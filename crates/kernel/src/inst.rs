@@ -1,7 +1,7 @@
 //! The scalar instructions of a kernel and their exact meaning.
 //!
-//! Every instruction is total: it has a defined result for every input and never traps. [`eval`]
-//! is the definition; a back end must agree with it bit for bit, NaN payloads aside.
+//! Every instruction is total: it has a defined result for every input and never traps. The `eval`
+//! functions are the definition; a back end must agree with them bit for bit, NaN payloads aside.
 //! A value travels as its bits in the low end of a `u64`, the rest zero.
 
 use crate::affine::Affine;
@@ -185,7 +185,7 @@ pub enum CastOp {
     Bitcast,
 }
 
-/// An operand of [`eval`] with its type.
+/// An operand of the `eval` functions with its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Typed {
     /// The register type.

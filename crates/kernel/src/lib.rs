@@ -5,7 +5,7 @@
 //! * [`kernel`]: a kernel, structured loops over scalar instructions; [`builder`] makes one.
 //! * [`access`]: which results of a kernel may share memory with which operands.
 //! * [`program`]: a function as ordered steps over values.
-//! * [`print`]: the text form of both; [`verify`]: what a well-formed kernel is; [`interp`]: runs
+//! * [`mod@print`]: the text form of both; [`verify`]: what a well-formed kernel is; [`interp`]: runs
 //!   kernels, slowly and by the letter.
 //! * [`scratch`]: the memory that library calls need beside their operands and results.
 //!

@@ -1,10 +1,10 @@
 //! What programs run on: buffers, arenas, and calls with donation.
 //!
-//! * [`Buffer`]: the bytes of one tensor, aligned to 64, from the process's [`memory`] pool, so
+//! * [`Buffer`]: the bytes of one tensor, aligned to 64, from the process's `memory` pool, so
 //!   that a result of a repeated call finds pages that are already mapped.
 //! * [`ArenaPool`]: arenas, borrowed for the length of a call and shared by all executables.
 //! * [`Executable`]: what a back end makes of a program; [`call()`] runs it safely.
-//! * [`stats`]: how much memory is in use.
+//! * `stats`: how much memory is in use.
 #![deny(missing_docs)]
 
 mod arena;

@@ -6,7 +6,7 @@
 //!
 //! A body has no loops and no loads, so that it can stand in a vector loop, and branches only where
 //! one side is rare. `bf16` and `f16` elements are `f32` registers; the body computes in `f32`, and the
-//! result is rounded once unless the row says that it is [`Row::exact`]. Complex functions of
+//! result is rounded once unless the row says that it is `Row::exact`. Complex functions of
 //! `complex<f32>` are computed in `f64` and rounded once.
 
 mod arithmetic;
