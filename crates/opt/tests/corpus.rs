@@ -1,8 +1,9 @@
-//! Programs of the corpus, where it is there: fused and unfused execution equal the interpreter.
+//! Programs compiled with and without fusion and run by interpretation give what the interpreter of
+//! the IR gives.
 
 use jaxrs_ir::{DType, Literal, Module, TensorType, interpret, text};
 use jaxrs_opt::{FusionMode, Options, compile, execute};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Elements of a type from a position in SplitMix64's stream, small and positive.
 fn pattern(ty: &TensorType, argument: u64) -> Literal {
@@ -95,24 +96,33 @@ fn close(got: &Literal, expected: &Literal) -> Result<(), String> {
     Ok(())
 }
 
-/// `ONLY=substring` and `ALL=1` (every program, the large ones too, built but not run).
+/// Programs of folders beside or in the repository: `tests/programs`, and the corpus if it is there
+/// (of which a debug build takes every eighth). `ONLY=substring` picks; `ALL=1` also builds the
+/// large ones, without running them.
 #[test]
-fn corpus() {
-    let root = Path::new("/work/shared/corpus");
-    let Ok(folder) = std::fs::read_dir(root) else { return };
+fn fused_equals_unfused_equals_interpreted() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let only = std::env::var("ONLY").unwrap_or_default();
     let all = std::env::var("ALL").is_ok();
-    let mut names: Vec<String> = folder
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.contains(&only))
-        .filter(|name| name.ends_with("_small") || (all && name.contains("_perf")))
+    let mut paths: Vec<PathBuf> = ["tests/programs", "../shared/corpus"]
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(repository.join(folder)).ok())
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.join("program.mlir").exists())
+        .filter(|path| path.to_string_lossy().contains(&only))
         .collect();
-    names.sort();
+    paths.sort();
+    let large = |path: &PathBuf| path.to_string_lossy().contains("_perf");
+    paths.retain(|path| all || !large(path));
+    if cfg!(debug_assertions) && only.is_empty() {
+        paths = paths.into_iter().step_by(8).collect();
+    }
     let mut failures = Vec::new();
-    for name in &names {
-        let run = name.ends_with("_small");
-        let path = root.join(name).join("program.mlir");
-        let result = std::panic::catch_unwind(|| check(&path, run));
+    for path in &paths {
+        let run = !large(path);
+        let program = path.join("program.mlir");
+        let result = std::panic::catch_unwind(|| check(&program, run));
         let result = result.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             Err(format!("PANIC {}", text.unwrap_or_default()))
@@ -120,8 +130,8 @@ fn corpus() {
         if let Err(error) = result
             && !error.contains("is not supported")
         {
-            failures.push(format!("{name}: {error}"));
+            failures.push(format!("{}: {error}", path.display()));
         }
     }
-    assert!(failures.is_empty(), "{} of {}\n{}", failures.len(), names.len(), failures.join("\n"));
+    assert!(failures.is_empty(), "{} of {}\n{}", failures.len(), paths.len(), failures.join("\n"));
 }

@@ -3,7 +3,7 @@
 use super::Builder;
 use crate::Options;
 use crate::fuse::{constant, is_constant_storage, viewed};
-use jaxrs_ir::{Attribute, Attributes, Location, TensorType, ValueDef};
+use jaxrs_ir::{Attribute, Attributes, Literal, Location, TensorType, ValueDef};
 use jaxrs_kernel::program::{Bytes, ConstantId, Donation, Parameter, Storage, Value, ValueId};
 
 impl Builder<'_> {
@@ -45,7 +45,7 @@ impl Builder<'_> {
         let op_name = short(function.ops[op].op.name());
         let name = format!("{op_name}.{}", value.as_u32());
         let made = if is_constant_storage(function, value) {
-            let bytes = constant(function, value).map_or(Vec::new(), jaxrs_ir::Literal::to_bytes);
+            let bytes = constant(function, value).map_or(Vec::new(), Literal::to_bytes);
             let id = self.constant(bytes);
             let name = format!("c{}", value.as_u32());
             self.new_value(name, "constant", ty, Storage::Constant(id), location)

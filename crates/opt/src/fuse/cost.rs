@@ -7,18 +7,18 @@ use jaxrs_ir::lower::{ElementCost, Lowering};
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueId, ops};
 
 /// Reading or writing 4 bytes of memory.
-pub const MEMORY: f64 = 3.0;
+pub(super) const MEMORY: f64 = 3.0;
 /// Starting one more kernel.
-pub const STEP: f64 = 2000.0;
+pub(super) const STEP: f64 = 2000.0;
 /// A division or a transcendental function.
-pub const EXPENSIVE: f64 = 20.0;
+pub(super) const EXPENSIVE: f64 = 20.0;
 /// Reductions longer than this are not computed again.
 const SHORT_LOOP: u64 = 16;
 
 /// What computing an element of each value costs, its operands' elements included down to values
 /// that are likely to be memory.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Estimate {
+pub(super) struct Estimate {
     /// Instructions, loads included.
     pub work: f64,
     /// Made of constants and counters alone, in few instructions: computed wherever it is needed,
@@ -34,13 +34,13 @@ pub struct Estimate {
 const NEAR_BYTES: u64 = 16 << 10;
 
 /// Units of an element of the value moved to or from memory.
-pub fn traffic(f: &Function, value: ValueId) -> f64 {
+pub(super) fn traffic(f: &Function, value: ValueId) -> f64 {
     let ty = f.ty(value);
     if ty.bytes() <= NEAR_BYTES { 1.0 } else { MEMORY * ty.dtype.size() as f64 / 4.0 }
 }
 
 /// The estimates of all values.
-pub fn estimates(f: &Function) -> SecondaryMap<ValueId, Estimate> {
+pub(super) fn estimates(f: &Function) -> SecondaryMap<ValueId, Estimate> {
     let mut all = SecondaryMap::new();
     let mut uses = SecondaryMap::new();
     for block in f.blocks.values() {
@@ -113,7 +113,7 @@ fn estimate(
 }
 
 /// What the op itself costs for each element of its result.
-pub fn own_work(f: &Function, op: OpId) -> f64 {
+pub(super) fn own_work(f: &Function, op: OpId) -> f64 {
     match ops::lower(f, op) {
         Lowering::Elements { cost: ElementCost::Free, .. } => 0.5,
         Lowering::Elements { cost: ElementCost::Expensive, .. } => EXPENSIVE,
@@ -134,7 +134,7 @@ fn repeated(f: &Function, op: OpId) -> f64 {
 }
 
 /// About how many instructions the op's body has.
-pub fn instructions(f: &Function, op: OpId) -> u32 {
+pub(super) fn instructions(f: &Function, op: OpId) -> u32 {
     match ops::lower(f, op) {
         Lowering::Elements { cost: ElementCost::Free, .. } | Lowering::View => 1,
         Lowering::Elements { cost: ElementCost::Cheap, .. } => 3,

@@ -32,7 +32,7 @@ const NEAR: u32 = 24;
 const MAX_LARGE: usize = 6;
 
 /// Decides for a whole function.
-pub struct Decider<'a> {
+pub(super) struct Decider<'a> {
     f: &'a Function,
     mode: FusionMode,
     estimates: SecondaryMap<ValueId, Estimate>,
@@ -55,7 +55,7 @@ struct At {
 }
 
 /// The units and forms of a function.
-pub fn run(f: &Function, mode: FusionMode) -> Fused {
+pub(super) fn run(f: &Function, mode: FusionMode) -> Fused {
     let mut decider = Decider {
         f,
         mode,

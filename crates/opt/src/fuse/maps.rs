@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 
 /// What an index of one axis depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AxisMap {
+pub(super) struct AxisMap {
     /// Bit `n`: the loop at position `n` of the path.
     pub loops: u64,
     /// The index is the loop's variable itself.
@@ -22,7 +22,7 @@ pub struct AxisMap {
 
 /// One way in which a kernel reads a value.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub(super) struct Site {
     /// The unit of the kernel.
     pub unit: u32,
     /// Names the index map: two sites of a unit with one name read the same elements in the same
@@ -40,35 +40,35 @@ pub struct Site {
 
 /// A name of an index map; [`IDENTITY`] reads at the kernel's own index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MapId(pub u64);
+pub(super) struct MapId(pub u64);
 
 /// The map of a kernel's roots.
-pub const IDENTITY: MapId = MapId(0);
+pub(super) const IDENTITY: MapId = MapId(0);
 
 impl Site {
     /// The root of a unit over an iteration space.
-    pub fn root(unit: u32, shape: &[u64]) -> Site {
+    pub(super) fn root(unit: u32, shape: &[u64]) -> Site {
         let axes = (0..shape.len()).map(|n| AxisMap { loops: bit(n), exact: true }).collect();
         let path = SmallVec::from_slice(shape);
         Site { unit, map: IDENTITY, path, axes, share: 1.0, depth: 0 }
     }
 
     /// An operand that a unit reads once, in an order of its own.
-    pub fn opaque(unit: u32, op: OpId, operand: usize, ty: &TensorType) -> Site {
+    pub(super) fn opaque(unit: u32, op: OpId, operand: usize, ty: &TensorType) -> Site {
         let map = MapId(mix(&(u64::from(unit), op, operand)));
         let axes = ty.shape.iter().map(|_| AxisMap { loops: 1, exact: false }).collect();
         Site { unit, map, path: smallvec![ty.len().max(1)], axes, share: 1.0, depth: 0 }
     }
 
     /// How many elements the kernel computes if it computes the value's elements here.
-    pub fn evaluations(&self) -> f64 {
+    pub(super) fn evaluations(&self) -> f64 {
         let loops = self.axes.iter().fold(0, |all, axis| all | axis.loops);
         let inside = (64 - loops.leading_zeros() as usize).min(self.path.len());
         self.share * self.path[..inside].iter().map(|&e| e as f64).product::<f64>()
     }
 
     /// How often the read itself stands in the path, whatever its index.
-    pub fn iterations(&self) -> f64 {
+    pub(super) fn iterations(&self) -> f64 {
         self.share * self.path.iter().map(|&e| e as f64).product::<f64>()
     }
 
@@ -94,7 +94,7 @@ fn mix(value: &impl Hash) -> u64 {
 }
 
 /// How an op reads operand `number` where its result is read at a site.
-pub fn operand_site(f: &Function, op: OpId, number: usize, site: &Site) -> Site {
+pub(super) fn operand_site(f: &Function, op: OpId, number: usize, site: &Site) -> Site {
     let data = &f.ops[op];
     let operand = f.ty(data.operands[number]);
     if operand.rank() == 0 {
@@ -251,11 +251,11 @@ fn reshaped(axes: &[AxisMap], to: &[u64], from: &[u64]) -> SmallVec<[AxisMap; 4]
 
 /// The sites of a value, at most one for each unit and map.
 #[derive(Clone, Debug, Default)]
-pub struct Sites(pub Vec<Site>);
+pub(super) struct Sites(pub Vec<Site>);
 
 impl Sites {
     /// Adds a site unless the unit reads the value so already.
-    pub fn add(&mut self, site: Site) {
+    pub(super) fn add(&mut self, site: Site) {
         let known = self.0.iter_mut().find(|s| s.unit == site.unit && s.map == site.map);
         match known {
             Some(known) => {
@@ -267,7 +267,7 @@ impl Sites {
     }
 
     /// How often each unit reads the value.
-    pub fn by_unit(&self) -> FxHashMap<u32, u32> {
+    pub(super) fn by_unit(&self) -> FxHashMap<u32, u32> {
         let mut counts = FxHashMap::default();
         for site in &self.0 {
             *counts.entry(site.unit).or_insert(0) += 1;

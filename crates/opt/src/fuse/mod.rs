@@ -73,8 +73,7 @@ impl Fused {
                         let form = self.forms[base(f, v)];
                         form.stored && !form.inline && !group.roots.contains(&v)
                     };
-                    let roots: Vec<String> =
-                        group.roots.iter().map(std::string::ToString::to_string).collect();
+                    let roots: Vec<String> = group.roots.iter().map(ToString::to_string).collect();
                     let inside = inlined(f, &group.roots, &loaded);
                     let ops: Vec<&str> = inside.iter().map(|&op| name(op)).collect();
                     *out += &format!("{indent}{} = {}\n", roots.join(", "), ops.join(" "));
@@ -82,7 +81,7 @@ impl Fused {
                 Unit::Op(op) => {
                     let data = &f.ops[*op];
                     let results: Vec<String> =
-                        data.results.iter().map(std::string::ToString::to_string).collect();
+                        data.results.iter().map(ToString::to_string).collect();
                     *out += &format!("{indent}{} = {}\n", results.join(", "), name(*op));
                     for region in &data.regions {
                         if self.units.contains_key(region) {

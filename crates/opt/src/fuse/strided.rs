@@ -14,7 +14,7 @@ pub struct Strided {
 
 /// The value through the transposes, reshapes and repetitions that make it, as far as strides can
 /// say.
-pub fn strided(f: &Function, value: ValueId) -> Strided {
+pub(super) fn strided(f: &Function, value: ValueId) -> Strided {
     let mut chain = vec![value];
     let mut best = Strided { base: value, strides: dense(f.ty(value)) };
     while let Some(operand) = moved(f, chain[chain.len() - 1]) {

@@ -12,7 +12,7 @@ const MAX_SEARCH: usize = 400;
 
 /// What a unit is.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub(super) enum Kind {
     /// A kernel over an iteration space.
     Kernel(Vec<u64>),
     /// An op by itself.
@@ -21,7 +21,7 @@ pub enum Kind {
 
 /// A unit.
 #[derive(Clone, Debug)]
-pub struct UnitData {
+pub(super) struct UnitData {
     /// What it is.
     pub kind: Kind,
     /// The values it stores, last first.
@@ -41,14 +41,14 @@ pub struct UnitData {
 
 /// The units of a block.
 #[derive(Debug, Default)]
-pub struct Units {
+pub(super) struct Units {
     units: Vec<UnitData>,
     merged: Vec<u32>,
 }
 
 impl Units {
     /// A new unit without readers.
-    pub fn push(&mut self, kind: Kind, position: u32) -> u32 {
+    pub(super) fn push(&mut self, kind: Kind, position: u32) -> u32 {
         let (roots, readers, read) = (Vec::new(), Vec::new(), Vec::new());
         let (reads, iterations) = (FxHashSet::default(), 1.0);
         let unit = UnitData {
@@ -68,7 +68,7 @@ impl Units {
     }
 
     /// The unit that a unit has become part of.
-    pub fn find(&self, unit: u32) -> u32 {
+    pub(super) fn find(&self, unit: u32) -> u32 {
         let mut unit = unit;
         while self.merged[unit as usize] != unit {
             unit = self.merged[unit as usize];
@@ -77,18 +77,18 @@ impl Units {
     }
 
     /// A unit's data.
-    pub fn get(&self, unit: u32) -> &UnitData {
+    pub(super) fn get(&self, unit: u32) -> &UnitData {
         &self.units[self.find(unit) as usize]
     }
 
     /// A unit's data.
-    pub fn get_mut(&mut self, unit: u32) -> &mut UnitData {
+    pub(super) fn get_mut(&mut self, unit: u32) -> &mut UnitData {
         let unit = self.find(unit);
         &mut self.units[unit as usize]
     }
 
     /// Says that `reader` loads what `unit` stores.
-    pub fn edge(&mut self, unit: u32, reader: u32) {
+    pub(super) fn edge(&mut self, unit: u32, reader: u32) {
         let (unit, reader) = (self.find(unit), self.find(reader));
         if unit == reader || self.units[unit as usize].readers.contains(&reader) {
             return;
@@ -115,7 +115,7 @@ impl Units {
     }
 
     /// Whether there may be a way from any of `from` to `to`. Does not start from `to` itself.
-    pub fn reaches(&self, from: &[u32], to: u32) -> bool {
+    pub(super) fn reaches(&self, from: &[u32], to: u32) -> bool {
         let to = self.find(to);
         let least = self.units[to as usize].height;
         let mut stack: Vec<u32> = from.iter().map(|&u| self.find(u)).collect();
@@ -137,7 +137,7 @@ impl Units {
     }
 
     /// Whether the two units can be one: no way leads from one to the other.
-    pub fn independent(&self, a: u32, b: u32) -> bool {
+    pub(super) fn independent(&self, a: u32, b: u32) -> bool {
         let (a, b) = (self.find(a), self.find(b));
         let readers = |unit: u32| self.units[unit as usize].readers.clone();
         let direct = |from: u32, to: u32| readers(from).iter().any(|&r| self.find(r) == to);
@@ -148,7 +148,7 @@ impl Units {
     }
 
     /// Makes two independent units one; gives its name.
-    pub fn merge(&mut self, a: u32, b: u32) -> u32 {
+    pub(super) fn merge(&mut self, a: u32, b: u32) -> u32 {
         let (a, b) = (self.find(a), self.find(b));
         if a == b {
             return a;
@@ -176,7 +176,7 @@ impl Units {
 
     /// The units that stand by themselves, each after those whose values it loads, else in the
     /// order of their positions.
-    pub fn ordered(&self) -> Vec<u32> {
+    pub(super) fn ordered(&self) -> Vec<u32> {
         use std::cmp::Reverse;
         let alone: Vec<u32> = (0..self.units.len() as u32).filter(|&u| self.find(u) == u).collect();
         let mut waiting = vec![0u32; self.units.len()];

@@ -19,10 +19,9 @@ pub fn run(function: &mut Function) {
             r.literal(v).is_some_and(positive)
         };
         match (&data.op, &data.operands[..]) {
+            // Only the body's own values are in sight of all that follows.
             (Op::Elementwise(e), &[a, b])
-                if e.name() == "stablehlo.maximum"
-                // Only the body's own values are in sight of all that follows.
-                && r.block == r.f.body =>
+                if e.name() == "stablehlo.maximum" && r.block == r.f.body =>
             {
                 if zero(b) {
                     rectified.insert(a, data.results[0]);
