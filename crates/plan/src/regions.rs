@@ -86,46 +86,46 @@ fn pack(tenants: &[Tenant], effort: &impl Fn(usize) -> Effort) -> Solution {
     if effort.comparisons == 0 {
         return best;
     }
-    let mut problem = free.clone();
-    if (0..tenants.len()).any(is_scratch) {
-        let cost = |solution: &Solution| {
-            let ends = |i: usize| solution.offsets[i] + tenants[i].size;
-            let values = (0..tenants.len()).filter(|&i| !is_scratch(i)).map(ends).max();
-            (solution.height, values)
-        };
-        // Scratch under the ceiling, the values from the floor up.
-        let mut under = free.clone();
-        for i in (0..tenants.len()).filter(|&i| is_scratch(i)) {
-            under.rows[i].offset = Some(best.height - tenants[i].size);
-        }
-        // The values alone, then each scratch where it first fits.
-        let alone: Vec<usize> = (0..tenants.len()).filter(|&i| !is_scratch(i)).collect();
-        let values = Problem { rows: alone.iter().map(|&i| row(&tenants[i])).collect() };
-        let values = quick(&values);
-        let mut first = free;
-        for (i, row) in first.rows.iter_mut().enumerate() {
-            row.offset = alone.binary_search(&i).ok().map(|at| values.offsets[at]);
-        }
-        // With scratch fixed, only a search finds the order in which the values fit beneath.
-        let searched = under.solve(effort);
-        for (other, solution) in [(first.clone(), quick(&first)), (under, searched)] {
-            if cost(&solution) < cost(&best) {
-                (best, problem) = (solution, other);
-            }
-        }
-    }
     if best.height > bound {
-        let searched = problem.solve(effort);
+        let searched = free.solve(effort);
         if searched.height < best.height {
             best = searched;
+        }
+    }
+    if !(0..tenants.len()).any(is_scratch) {
+        return best;
+    }
+    let cost = |solution: &Solution| {
+        let ends = |i: usize| solution.offsets[i] + tenants[i].size;
+        let values = (0..tenants.len()).filter(|&i| !is_scratch(i)).map(ends).max();
+        (solution.height, values)
+    };
+    // Scratch under the ceiling, the values from the floor up.
+    let mut under = free.clone();
+    for i in (0..tenants.len()).filter(|&i| is_scratch(i)) {
+        under.rows[i].offset = Some(best.height - tenants[i].size);
+    }
+    // The values alone, then each scratch where it first fits.
+    let alone: Vec<usize> = (0..tenants.len()).filter(|&i| !is_scratch(i)).collect();
+    let values = Problem { rows: alone.iter().map(|&i| row(&tenants[i])).collect() };
+    let values = quick(&values);
+    let mut first = free;
+    for (i, row) in first.rows.iter_mut().enumerate() {
+        row.offset = alone.binary_search(&i).ok().map(|at| values.offsets[at]);
+    }
+    // With scratch fixed, only a search finds the order in which the values fit beneath.
+    for solution in [quick(&first), under.solve(effort)] {
+        if cost(&solution) < cost(&best) {
+            best = solution;
         }
     }
     Solution { lower_bound: bound, ..best }
 }
 
-/// Effort of a first packing: no local search.
+/// Effort of a first packing: every order if the rows are few, else some.
 fn rough(rows: usize) -> Effort {
-    Effort { comparisons: (2 * (rows * rows) as u64).min(50_000_000) }
+    let squared = (rows * rows) as u64;
+    Effort { comparisons: (2 * squared).max((6 * squared).min(300_000)).min(50_000_000) }
 }
 
 fn row(tenant: &Tenant) -> Row {
