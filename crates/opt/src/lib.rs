@@ -115,4 +115,23 @@ mod tests {
         let refused = compile(&module, &Options { donate: vec![2], ..Options::default() });
         assert!(refused.unwrap_err().to_string().contains("there are 2 arguments"));
     }
+
+    #[test]
+    fn long_chains_are_cut() {
+        let mut f = Function::new("main");
+        let ty = TensorType::new([64], DType::F32);
+        let (mut x, y) = (f.add_parameter(ty.clone()), f.add_parameter(ty.clone()));
+        let multiply = Elementwise::from_name("stablehlo.multiply").expect("a row");
+        let body = f.body;
+        for _ in 0..5000 {
+            let op = f.push_op(body, multiply, &[x, y], vec![ty.clone()], &[], Location::default());
+            x = f.ops[op].results[0];
+        }
+        f.blocks[body].yields = vec![x];
+        let attributes = Attributes::new();
+        let module = Module { name: "m".into(), attributes, functions: vec![f] };
+        let lowered = compile(&module, &Options::default()).expect("compiles");
+        let kernels = lowered.program.kernels.len();
+        assert!((10..100).contains(&kernels), "{kernels} kernels");
+    }
 }

@@ -21,6 +21,8 @@ const MAX_SIZE: u32 = 4000;
 const MAX_ROOTS: usize = 8;
 /// Ops between a kernel's root and what it inlines at other indices than its own.
 const MAX_DEPTH: u32 = 120;
+/// The same at its own index: the emitter goes as deep.
+const MAX_CHAIN: u32 = 300;
 /// Ways to read one value in one kernel, beyond which it becomes memory.
 const MAX_MAPS: u32 = 4;
 /// What one more instruction of code costs, in units of running it once.
@@ -373,7 +375,8 @@ impl Decider<'_> {
         for site in sites {
             let unit = at.units.get(site.unit);
             let own_index = site.map == IDENTITY;
-            if unit.size + size > MAX_SIZE || (!own_index && site.depth > MAX_DEPTH) {
+            let deepest = if own_index { MAX_CHAIN } else { MAX_DEPTH };
+            if unit.size + size > MAX_SIZE || site.depth > deepest {
                 return false;
             }
             if matches!(unit.kind, Kind::Op(_)) && (is_loop || estimate.work > 400.0) {
@@ -520,7 +523,8 @@ impl Decider<'_> {
         sites.iter().map(|site| site.unit).find(|&host| {
             let unit = at.units.get(host);
             let Kind::Kernel(space) = &unit.kind else { return false };
-            let own = sites.iter().filter(|s| s.unit == host).all(|s| s.map == IDENTITY);
+            let mut here = sites.iter().filter(|s| s.unit == host);
+            let own = here.all(|s| s.map == IDENTITY && s.depth <= MAX_CHAIN);
             let fits =
                 unit.roots.len() < MAX_ROOTS && unit.size + cost::instructions(f, op) <= MAX_SIZE;
             if space != shape || !own || !fits || self.crowds(op, unit) {
