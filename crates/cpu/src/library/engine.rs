@@ -458,6 +458,11 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         unsafe {
             (self.kernels.run)(&tile);
             for (line, &row) in space.iter().zip(&rows.out[..rows.len]) {
+                if let (false, Some(step)) = (accumulate, columns.out_step) {
+                    let first = (row + columns.out[0]) as isize;
+                    T::write_line(&line[..columns.len], out, first, step as isize, self.out);
+                    continue;
+                }
                 for (&sum, &column) in line.iter().zip(&columns.out[..columns.len]) {
                     let at = (row + column) as isize;
                     if accumulate {
@@ -484,10 +489,15 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             for row in task.left[0]..task.left[1] {
                 work.rows.set(&self.contraction, 0, row, 1);
                 let line = (row - task.left[0]) * self.blocks.right + at;
-                for (i, &column) in work.columns.out[..len].iter().enumerate() {
-                    // SAFETY: by the caller; the line is inside the staged piece.
-                    unsafe {
-                        let sum = *staged.add(line as usize + i);
+                // SAFETY: by the caller; the line is inside the staged piece.
+                unsafe {
+                    let sums = std::slice::from_raw_parts(staged.add(line as usize), len);
+                    let first = (work.rows.out[0] + work.columns.out[0]) as isize;
+                    if let Some(step) = work.columns.out_step {
+                        T::write_line(sums, out, first, step as isize, self.out);
+                        continue;
+                    }
+                    for (&sum, &column) in sums.iter().zip(&work.columns.out) {
                         sum.write(out, (work.rows.out[0] + column) as isize, self.out);
                     }
                 }

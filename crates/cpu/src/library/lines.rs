@@ -209,11 +209,9 @@ impl<T: Target + Lined> Lines<T> {
             }
             from += count;
         }
-        for (n, &sum) in sums[..len].iter().enumerate() {
-            let at = at[2] + n as i64 * self.line.steps[2];
-            // SAFETY: by the caller.
-            unsafe { sum.write(buffers.out, at as isize, self.out) };
-        }
+        let (first, step) = (at[2] as isize, self.line.steps[2] as isize);
+        // SAFETY: by the caller.
+        unsafe { T::write_line(&sums[..len], buffers.out, first, step, self.out) };
     }
 
     /// The part of the line that is inside at a depth.

@@ -1,5 +1,6 @@
 //! Elements in memory as the numbers that contractions accumulate in, and back.
 
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use jaxrs_kernel::DType;
 
@@ -56,6 +57,18 @@ pub(super) trait Target: Copy {
     /// # Safety
     /// The element is there, and the type is one that the number is accumulated for.
     unsafe fn write(self, out: *mut u8, at: isize, dtype: DType);
+
+    /// Writes several at evenly spaced positions.
+    ///
+    /// # Safety
+    /// As [`Target::write`], for each.
+    #[inline(always)]
+    unsafe fn write_line(values: &[Self], out: *mut u8, first: isize, step: isize, dtype: DType) {
+        for (n, &value) in values.iter().enumerate() {
+            // SAFETY: by the caller.
+            unsafe { value.write(out, first + n as isize * step, dtype) };
+        }
+    }
 }
 
 macro_rules! put {
@@ -74,6 +87,43 @@ impl Target for f32 {
             _ => put!(out, at, f32, self),
         }
     }
+
+    unsafe fn write_line(values: &[f32], out: *mut u8, first: isize, step: isize, dtype: DType) {
+        // SAFETY: by the caller.
+        unsafe {
+            match dtype {
+                DType::BF16 if step == 1 => {
+                    let out = out.cast::<u16>().offset(first);
+                    for (n, &value) in values.iter().enumerate() {
+                        out.add(n).write(to_bf16(value));
+                    }
+                }
+                DType::F16 if step == 1 => {
+                    let out = out.cast::<f16>().offset(first);
+                    std::slice::from_raw_parts_mut(out, values.len())
+                        .convert_from_f32_slice(values);
+                }
+                DType::F32 if step == 1 => {
+                    let out = out.cast::<f32>().offset(first);
+                    std::slice::from_raw_parts_mut(out, values.len()).copy_from_slice(values);
+                }
+                _ => {
+                    for (n, &value) in values.iter().enumerate() {
+                        value.write(out, first + n as isize * step, dtype);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The bits of the nearest `bf16`, without a branch, so that loops over it vectorize.
+#[inline(always)]
+fn to_bf16(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+    let quiet = bits >> 16 | 0x40;
+    (if value.is_nan() { quiet } else { rounded }) as u16
 }
 
 impl Target for f64 {
@@ -108,6 +158,10 @@ mod tests {
 
     #[test]
     fn every_half() {
+        for bits in (0..=u32::MAX).step_by(0x1357) {
+            let value = f32::from_bits(bits);
+            assert_eq!(to_bf16(value), bf16::from_f32(value).to_bits(), "{bits:#x}");
+        }
         for bits in 0..=u16::MAX {
             let (ours, theirs) = (half_to_f32(bits), f16::from_bits(bits).to_f32());
             assert!(ours == theirs || ours.is_nan() && theirs.is_nan(), "{bits:#x}");

@@ -22,7 +22,7 @@ pub(super) struct Rows {
     /// The distance from each row's element to the next, if it is the same for all.
     pub(super) step: Option<i64>,
     /// The same in the result.
-    out_step: Option<i64>,
+    pub(super) out_step: Option<i64>,
     /// Where the next rows begin, if they follow these.
     next: (usize, u64, Odometer),
 }

@@ -249,6 +249,13 @@ impl<T: ThinNumber> Thin<T> {
             let len = (columns - done).min(32);
             right_rows.set(c, 1, start + done as u64, len);
             for (line, &row) in sums.iter().zip(&rows.out[..left_rows]) {
+                if let Some(step) = right_rows.out_step {
+                    let first = (row + right_rows.out[0]) as isize;
+                    let sums = &line[done..done + len];
+                    // SAFETY: by the caller.
+                    unsafe { T::write_line(sums, out, first, step as isize, self.out) };
+                    continue;
+                }
                 for (&sum, &column) in line[done..].iter().zip(&right_rows.out[..len]) {
                     // SAFETY: by the caller.
                     unsafe { sum.write(out, (row + column) as isize, self.out) };
