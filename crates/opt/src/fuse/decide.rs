@@ -293,14 +293,26 @@ impl Decider<'_> {
             return;
         }
         if let [_, _, ..] = results[..] {
-            let unit = self.new_kernel(&f.ty(value).shape, at);
+            // A kernel goes over one shape; results of other shapes get kernels of their own.
+            let mut roots: Vec<(&[u64], u32)> = Vec::new();
             for &result in results {
-                if self.needed[result] || !self.sites[result].0.is_empty() {
-                    self.store(result, unit, at);
+                if !self.needed[result] && self.sites[result].0.is_empty() {
+                    continue;
                 }
+                let shape = f.ty(result).shape.as_slice();
+                let unit = match roots.iter().find(|root| root.0 == shape) {
+                    Some(root) => root.1,
+                    None => {
+                        let unit = self.new_kernel(shape, at);
+                        roots.push((shape, unit));
+                        unit
+                    }
+                };
+                self.store(result, unit, at);
             }
-            let root = Site::root(unit, &f.ty(value).shape);
-            return self.inline(op, &[root], at);
+            let roots: Vec<Site> =
+                roots.iter().map(|&(shape, unit)| Site::root(unit, shape)).collect();
+            return self.inline(op, &roots, at);
         }
         self.normalize(value, at);
         if !self.needed[value] && self.mode == FusionMode::On && self.worth_inlining(op, cost, at) {
