@@ -40,12 +40,19 @@ pub struct Error {
     pub location: Location,
     /// Facts and fixes.
     pub notes: Vec<String>,
+    /// Whether the program may well be right, but uses what there is no support for.
+    pub unsupported: bool,
 }
 
 impl Error {
     /// A fault at a place.
     pub fn new(message: impl Into<String>, location: &Location) -> Error {
-        Error { message: message.into(), location: location.clone(), notes: Vec::new() }
+        Error {
+            message: message.into(),
+            location: location.clone(),
+            notes: Vec::new(),
+            unsupported: false,
+        }
     }
 
     /// With one more note.

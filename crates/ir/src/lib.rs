@@ -8,6 +8,7 @@
 //! * [`interpret`]: the reference semantics, plain and slow.
 //! * [`lower`]: how an op describes itself to kernels.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 pub mod attribute;
 pub mod error;

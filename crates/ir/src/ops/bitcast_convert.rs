@@ -8,7 +8,7 @@ use crate::literal::Literal;
 use crate::lower::{ElementCost, Emitter, Lowering, Scalar};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::Build;
-use jaxrs_kernel::{Affine, BinaryOp, CastOp, DType, KernelBuilder, Reg, RegType, UnaryOp};
+use jaxrs_kernel::{Affine, BinaryOp, CastOp, Compare, CompareKind, DType, KernelBuilder, Reg, RegType, UnaryOp};
 
 /// A reinterpretation.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ impl StructuredOp for BitcastConvert {
         signature.expect("bitcast_convert", 1, 0)?;
         let operand = &signature.operands[0];
         let (from, to) = (operand.dtype, self.to);
-        if (from.is_complex() || to.is_complex()) && from != to {
+        if from.is_complex() != to.is_complex() {
             return Err(format!("bitcast_convert: {operand} has no bits of type {to}"));
         }
         let mut shape = operand.shape.clone();
@@ -85,6 +85,9 @@ impl StructuredOp for BitcastConvert {
                 if from == to {
                     return e.read(op.operand(0), index);
                 }
+                if from.is_complex() {
+                    return complex(e, op, from, index);
+                }
                 let bits = match from.bits().cmp(&to.bits()) {
                     std::cmp::Ordering::Equal => {
                         let x = e.read(op.operand(0), index).real();
@@ -97,6 +100,41 @@ impl StructuredOp for BitcastConvert {
             }),
         }
     }
+}
+
+/// A `complex<f64>`'s parts are the bits of one `complex<f32>` each.
+fn complex(e: &mut Emitter<'_>, op: OpView<'_>, from: DType, index: &[Affine]) -> Scalar {
+    if from == DType::C64 {
+        let mut part = |n: i64| {
+            let mut at = index.to_vec();
+            at.push(Affine::constant(n));
+            let parts = e.read(op.operand(0), &at).parts();
+            let b = e.builder();
+            let [low, high] = [parts[0], parts[1]].map(|x| {
+                let bits = to_bits(b, x, DType::F32);
+                resize(b, bits, RegType::I64)
+            });
+            let amount = b.int(RegType::I64, 32);
+            let high = b.binary(BinaryOp::Shl, high, amount);
+            let bits = b.binary(BinaryOp::Or, low, high);
+            from_bits(b, bits, DType::F64)
+        };
+        return Scalar::Complex(part(0), part(1));
+    }
+    let (last, outer) = index.split_last().expect("the result has the extra axis");
+    let parts = e.read(op.operand(0), outer).parts();
+    let b = e.builder();
+    let (at, zero) = (b.index_value(last), b.int(RegType::I64, 0));
+    let first = b.compare(Compare::Eq, CompareKind::Signed, at, zero);
+    let part = b.select(first, parts[0], parts[1]);
+    let bits = to_bits(b, part, DType::F64);
+    let amount = b.int(RegType::I64, 32);
+    let high = b.binary(BinaryOp::ShrU, bits, amount);
+    let [low, high] = [bits, high].map(|half| {
+        let half = resize(b, half, RegType::I32);
+        from_bits(b, half, DType::F32)
+    });
+    Scalar::Complex(low, high)
 }
 
 /// The part of the operand's element that the last axis counts to.
@@ -204,6 +242,11 @@ mod tests {
         }
         for dtype in [DType::C64, DType::C128] {
             check(BitcastConvert { to: dtype }, &[pattern(dtype, &[3], 1)]);
+        }
+        for outer in [&[][..], &[0], &[5, 3]] {
+            let wide = pattern(DType::C128, outer, 1);
+            let narrow = check(BitcastConvert { to: DType::C64 }, std::slice::from_ref(&wide));
+            assert_eq!(check(BitcastConvert { to: DType::C128 }, &narrow), [wide]);
         }
     }
 

@@ -66,14 +66,16 @@ pub fn split(source: &str) -> Vec<(u32, &str)> {
 pub fn parse_bytes(source: &[u8], file: &str) -> Result<Module, Errors> {
     let fail = |message: &str, note: &str, place: (u32, u32)| {
         let location = Location { text: place, ..Location::default() };
-        Errors { file: file.into(), errors: vec![Error::new(message, &location).note(note)] }
+        Error::new(message, &location).note(note)
     };
     if source.starts_with(b"ML\xefR") {
-        return Err(fail(
+        let error = fail(
             "the file is MLIR bytecode, which is not read yet",
             "export it as text: jax.jit(f).lower(...).as_text()",
-            (0, 0),
-        ));
+            (1, 1),
+        );
+        let errors = vec![Error { unsupported: true, ..error }];
+        return Err(Errors { file: file.into(), errors });
     }
     match std::str::from_utf8(source) {
         Ok(text) => parse(text, file),
@@ -82,11 +84,12 @@ pub fn parse_bytes(source: &[u8], file: &str) -> Result<Module, Errors> {
             let line = valid.iter().filter(|&&b| b == b'\n').count() as u32 + 1;
             let start = valid.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
             let column = (valid.len() - start) as u32 + 1;
-            Err(fail(
+            let error = fail(
                 "the file is not UTF-8 text",
                 "a program is StableHLO text, as jax.jit(f).lower(...).as_text() gives it",
                 (line, column),
-            ))
+            );
+            Err(Errors { file: file.into(), errors: vec![error] })
         }
     }
 }

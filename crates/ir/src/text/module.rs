@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
             }
             Token::Word(name) | Token::Text(name) => {
                 let place = self.lex.start;
-                self.report(super::ops::unsupported(name), place);
+                self.report_op(super::ops::unsupported(name), place, None);
                 self.lex.bump();
                 self.skip_operation()
             }

@@ -2,7 +2,7 @@
 
 use super::lexer::{Place, Token, shorten};
 use super::locations::SourceLoc;
-use super::parser::{Draft, MAX_ERRORS, Parse, Parser, place_location};
+use super::parser::{Draft, Fault, MAX_ERRORS, Parse, Parser, place_location};
 use super::types::Type;
 use crate::attribute::{Attribute, Attributes};
 use crate::error::Error;
@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
                 };
                 if !known {
                     self.skip_operation()?;
-                    self.report(unsupported(name), start);
+                    self.report_op(unsupported(name), start, None);
                     for (name, count, place) in results {
                         self.define(name, None, count, place);
                     }
@@ -255,7 +255,7 @@ impl<'a> Parser<'a> {
                 draft.operands.len(),
                 draft.operand_types.len()
             );
-            self.report_op(message, draft.place, location);
+            self.report_op(Fault::Wrong(message), draft.place, location);
             return None;
         }
         let mut values = Vec::with_capacity(draft.operands.len());
@@ -274,7 +274,7 @@ impl<'a> Parser<'a> {
                         "{}: operand {position} is {actual}, but the op's type says {ty}",
                         draft.name
                     );
-                    self.report_op(message, draft.place, location);
+                    self.report_op(Fault::Wrong(message), draft.place, location);
                     complete = false;
                 }
             } else {
@@ -313,7 +313,7 @@ impl<'a> Parser<'a> {
         let named: u64 = results.iter().map(|&(_, count, _)| u64::from(count)).sum();
         if named != count as u64 && !(results.is_empty()) {
             let message = format!("{name}: {named} result(s) are named, but it has {count}");
-            self.report_op(message, place, location.as_ref());
+            self.report_op(Fault::Wrong(message), place, location.as_ref());
         }
         // An attribute whose fault is noted already stands as an empty text.
         let broken = |(_, value): &(_, Attribute)| *value == Attribute::Raw(String::new());
@@ -339,8 +339,8 @@ impl<'a> Parser<'a> {
                 self.function.ops[id].results.first().copied()
             }
             (op, _, types) => {
-                if let Some(Err(message)) = op {
-                    self.report_op(message, place, location.as_ref());
+                if let Some(Err(fault)) = op {
+                    self.report_op(fault, place, location.as_ref());
                 }
                 types.and_then(|types| self.placeholders(types))
             }
@@ -362,7 +362,7 @@ impl<'a> Parser<'a> {
         attributes: &mut Attributes,
         types: &[TensorType],
         regions: &[BlockId],
-    ) -> Option<Result<Op, String>> {
+    ) -> Option<Result<Op, Fault>> {
         if let Some(op) = Elementwise::from_name(name) {
             return Some(Ok(Op::Elementwise(op)));
         }
@@ -387,7 +387,7 @@ impl<'a> Parser<'a> {
             Some(Err(message)) => {
                 let short = name.split_once('.').map_or(name, |(_, short)| short);
                 let named = message.starts_with(short) || message.starts_with(name);
-                Err(if named { message } else { format!("{short}: {message}") })
+                Err(Fault::Wrong(if named { message } else { format!("{short}: {message}") }))
             }
         })
     }
@@ -426,10 +426,10 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The message for an op that there is none of.
-pub(super) fn unsupported(name: &str) -> String {
+/// The fault of an op that there is none of.
+pub(super) fn unsupported(name: &str) -> Fault {
     let name = shorten(name);
-    match name.split_once('.') {
+    Fault::Unsupported(match name.split_once('.') {
         Some(("stablehlo" | "chlo", _)) => format!("{name} is not supported"),
         Some(("vhlo", _)) => format!(
             "{name} is not supported: VHLO is StableHLO's portable form; print the program as \
@@ -439,5 +439,5 @@ pub(super) fn unsupported(name: &str) -> String {
             format!("{name} is not supported: export the program as StableHLO, not as MHLO")
         }
         _ => format!("{name} is not supported: programs consist of stablehlo and chlo ops"),
-    }
+    })
 }

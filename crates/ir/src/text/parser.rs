@@ -148,18 +148,22 @@ impl<'a> Parser<'a> {
 
     /// Notes a fault of meaning.
     pub(super) fn report(&mut self, message: impl Into<String>, place: Place) {
-        self.report_op(message.into(), place, None);
+        self.report_op(Fault::Wrong(message.into()), place, None);
     }
 
     /// Notes a fault of meaning of an op with a location.
     pub(super) fn report_op(
         &mut self,
-        message: String,
+        fault: Fault,
         place: Place,
         location: Option<&SourceLoc<'a>>,
     ) {
         if self.errors.len() <= MAX_ERRORS {
-            let error = Error::new(message, &place_location(place));
+            let (message, unsupported) = match fault {
+                Fault::Wrong(message) => (message, false),
+                Fault::Unsupported(message) => (message, true),
+            };
+            let error = Error { unsupported, ..Error::new(message, &place_location(place)) };
             self.errors.push((error, location.cloned()));
         }
     }
@@ -276,7 +280,8 @@ impl<'a> Parser<'a> {
             }
             Type::Unsupported(text, reason) => {
                 if self.reported_types.insert(text) {
-                    self.report(format!("type {}: {reason}", shorten(text)), place);
+                    let message = format!("type {}: {reason}", shorten(text));
+                    self.report_op(Fault::Unsupported(message), place, None);
                 }
                 None
             }
@@ -291,6 +296,14 @@ impl<'a> Parser<'a> {
         let value = self.function.add_argument(block, ty);
         self.define(name, Some(value).filter(|_| !poisoned), 1, place);
     }
+}
+
+/// A fault of meaning.
+pub(super) enum Fault {
+    /// The text is no program.
+    Wrong(String),
+    /// The text may be a program, of what is not supported.
+    Unsupported(String),
 }
 
 /// A location that is only a place in the text.
