@@ -543,9 +543,18 @@ impl Readers {
                 StepKind::While(inner) => {
                     note(inner.condition_value, span.inside[0].0);
                     inner.next.iter().for_each(|&v| note(v, span.inside[0].1));
-                    // What is read inside is read again by the next iteration.
+                    // What is read inside is read again by the next iteration, unless it is made
+                    // inside, too.
+                    let mut made = FxHashSet::default();
+                    for list in lists(step) {
+                        visit(list, &mut |s| made.extend(s.results.iter().copied()));
+                    }
                     for s in lists(step).into_iter().flatten() {
-                        reads(s, &mut |v| note(v, span.inside[0].1));
+                        reads(s, &mut |v| {
+                            if !made.contains(&roots.root(v).value) {
+                                note(v, span.inside[0].1);
+                            }
+                        });
                     }
                 }
                 StepKind::Case(inner) => {

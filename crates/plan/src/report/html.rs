@@ -11,6 +11,8 @@ impl Report {
         let mut data = self.value();
         data["points"] = self.points.into();
         data["text"] = self.text(true).into();
+        data["peak_point"] = self.peak.as_ref().map(|peak| peak.point).into();
+        data["peak_step"] = self.peak.as_ref().map(|peak| peak.step.as_str()).into();
         // "</" would end the script it stands in.
         let data = data.to_string().replace("</", "<\\/");
         PAGE.replace("{{title}}", &escape(&self.program))

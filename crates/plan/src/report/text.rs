@@ -1,7 +1,7 @@
 //! The report for people.
 
-use super::{DonationRow, Report};
-use crate::UsedAs;
+use super::{DonationRow, Report, ValueRow};
+use crate::{Region, UsedAs};
 use std::fmt::Write;
 
 /// Rows of a table that are shown unless all are asked for.
@@ -17,6 +17,9 @@ impl Report {
         self.peak_text(&mut out, shown);
         self.donation_text(&mut out, explain);
         self.copy_text(&mut out, shown);
+        if explain {
+            self.value_text(&mut out);
+        }
         out
     }
 
@@ -28,7 +31,8 @@ impl Report {
             self.program, self.steps, self.threads, self.order
         );
         let mut row = |name: &str, bytes: u64, note: String| {
-            let _ = writeln!(out, "  {name:<12}{:>12}  {note}", size(bytes));
+            let line = format!("  {name:<12}{:>12}  {note}", size(bytes));
+            let _ = writeln!(out, "{}", line.trim_end());
         };
         row("arguments", self.argument_bytes, String::new());
         let alias = match self.alias_bytes {
@@ -54,24 +58,13 @@ impl Report {
     fn peak_text(&self, out: &mut String, shown: usize) {
         let Some(peak) = &self.peak else { return };
         let _ = writeln!(out, "\nThe arena is fullest at point {}, {}:\n", peak.point, peak.step);
-        let _ = writeln!(
-            out,
-            "  {:>12} {:>12}  {:<28} {:<24} {:<24} last read by",
-            "bytes", "offset", "value", "type", "source"
-        );
-        for &i in peak.rows.iter().take(shown) {
+        let rows = peak.rows.iter().take(shown).map(|&i| {
             let row = &self.values[i];
-            let source = row.source.as_ref().map_or_else(String::new, ToString::to_string);
-            let reader = row.last_reader.as_deref().unwrap_or("");
-            let _ = writeln!(
-                out,
-                "  {:>12} {:>12}  {:<28} {:<24} {source:<24} {reader}",
-                size(row.bytes),
-                row.offset,
-                row.name,
-                row.ty
-            );
-        }
+            let reader = row.last_reader.clone().unwrap_or_default();
+            let (bytes, offset) = (size(row.bytes), row.offset.to_string());
+            [bytes, offset, row.name.clone(), row.ty.clone(), source(row), reader]
+        });
+        table(out, ["bytes", "offset", "value", "type", "source", "last read by"], 2, rows);
         if peak.rows.len() > shown {
             let rest: u64 = peak.rows[shown..].iter().map(|&i| self.values[i].bytes).sum();
             let _ = writeln!(out, "  {:>12}  in {} more", size(rest), peak.rows.len() - shown);
@@ -110,6 +103,34 @@ impl Report {
         }
     }
 
+    /// Every value in the order of its life.
+    fn value_text(&self, out: &mut String) {
+        let _ = writeln!(out, "\nValues, by the points at which they are in use:\n");
+        let mut rows: Vec<&ValueRow> = self.values.iter().collect();
+        rows.sort_by_key(|row| (row.start, row.end));
+        let rows = rows.into_iter().map(|row| {
+            let region = match row.region {
+                Region::Arena => "arena".to_string(),
+                Region::Argument(i) => format!("argument {i}"),
+                Region::Output(i) => format!("result {i}"),
+                Region::Constant(c) => format!("constant {}", c.as_u32()),
+            };
+            [
+                row.start.to_string(),
+                row.end.to_string(),
+                size(row.bytes),
+                row.offset.to_string(),
+                region,
+                row.name.clone(),
+                row.ty.clone(),
+                row.op.clone(),
+                source(row),
+            ]
+        });
+        let heads = ["from", "to", "bytes", "offset", "in", "value", "type", "made by", "source"];
+        table(out, heads, 4, rows);
+    }
+
     fn copy_text(&self, out: &mut String, shown: usize) {
         if self.copies.is_empty() {
             let _ = writeln!(out, "\nNo copies.");
@@ -124,6 +145,34 @@ impl Report {
             let rest: u64 = self.copies[shown..].iter().map(|c| c.bytes).sum();
             let _ = writeln!(out, "  {:>12}  in {} more", size(rest), self.copies.len() - shown);
         }
+    }
+}
+
+/// The op's place in the source.
+fn source(row: &ValueRow) -> String {
+    row.source.as_ref().map_or_else(String::new, ToString::to_string)
+}
+
+/// Columns as wide as they need to be; the first ones stand on the right.
+fn table<const N: usize>(
+    out: &mut String,
+    heads: [&str; N],
+    right: usize,
+    rows: impl Iterator<Item = [String; N]>,
+) {
+    let mut all = vec![heads.map(str::to_string)];
+    all.extend(rows);
+    let width = |column: usize| all.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    for row in &all {
+        let mut line = String::new();
+        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            let _ = match column < right {
+                true => write!(line, "  {cell:>width$}"),
+                false => write!(line, "  {cell:<width$}"),
+            };
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
     }
 }
 
