@@ -1,14 +1,15 @@
 //! `jaxrs-compile bench`.
 
 use crate::{Failure, Outcome, program, write_output};
-use jaxrs::{compile, tensor};
+use jaxrs::compile;
+use jaxrs::tensor::{self, Role};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
 
 /// What to time.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     program: program::Args,
     /// The arguments, tensors named "0", "1", ... in order.
@@ -36,14 +37,15 @@ const MOST_RUNS: u32 = 100_000;
 
 /// Compiles once and calls often. Donated arguments are copied afresh before each call, outside
 /// the clock; results that take over no argument are fresh handles, dropped after the call.
-pub fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &Args) -> Outcome {
     let (source, shown) = (args.program.source()?, args.program.shown());
     let begin = Instant::now();
     let compiled =
         compile::compile(&source, &shown, &args.program.options()).map_err(program::failure)?;
     let compile_s = begin.elapsed().as_secs_f64();
     let inputs = match &args.inputs {
-        Some(path) => tensor::load(path, compiled.parameter_types()).map_err(Failure::program)?,
+        Some(path) => tensor::load(path, compiled.parameter_types(), Role::Arguments)
+            .map_err(Failure::program)?,
         None if compiled.parameter_types().is_empty() => Vec::new(),
         None => return Err(Failure::Usage("name the arguments' file with --inputs".into())),
     };

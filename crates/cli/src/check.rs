@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Which test programs to run, and how.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Files, or folders that are searched for `.mlir` files.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
@@ -26,18 +26,30 @@ enum Format {
 }
 
 /// Runs every program; exit status 1 if one fails.
-pub fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &Args) -> Outcome {
     let mut files = Vec::new();
     for path in &args.paths {
         collect(path, &mut files)?;
     }
     files.sort();
+    files.dedup();
+    if files.is_empty() {
+        return Err(Failure::Usage("there are no .mlir files in the folders named".into()));
+    }
     let mut counts = [0usize; 3];
     let mut rows = Vec::new();
     let mut text = String::new();
     for file in &files {
         let shown = program::shown(file);
-        for (place, verdict) in check::run(&program::read(file)?, &shown, args.interpret) {
+        let verdicts = match program::read(file) {
+            Ok(source) => check::run(&source, &shown, args.interpret),
+            // The other files still run.
+            Err(Failure::Program(message) | Failure::Usage(message)) => {
+                let reason = message.strip_prefix(&format!("{shown}: ")).unwrap_or(&message);
+                vec![(shown.clone(), Verdict::Failed(reason.to_string()))]
+            }
+        };
+        for (place, verdict) in verdicts {
             let (class, status, detail) = match verdict {
                 Verdict::Passed => (0, "passed", String::new()),
                 Verdict::Failed(detail) => (1, "failed", detail),

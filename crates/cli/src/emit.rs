@@ -1,12 +1,12 @@
 //! `jaxrs-compile emit`.
 
-use crate::{Outcome, program, write_output};
+use crate::{Outcome, check_output, program, write_output};
 use jaxrs::compile;
 use std::path::PathBuf;
 
 /// Which stage to print.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     program: program::Args,
     /// The stage.
@@ -18,7 +18,8 @@ pub struct Args {
 }
 
 /// Compiles as far as the stage and prints it.
-pub fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &Args) -> Outcome {
+    check_output(args.output.as_deref())?;
     let (source, shown) = (args.program.source()?, args.program.shown());
     let text = compile::emit(&source, &shown, &args.program.options(), args.stage)
         .map_err(program::failure)?;

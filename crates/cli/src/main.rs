@@ -13,6 +13,9 @@ mod program;
 mod run;
 
 use clap::{Parser, Subcommand};
+use jaxrs::tensor;
+use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Compile StableHLO programs ahead of time: read the memory plan, run, measure.
@@ -77,20 +80,30 @@ fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Writes to a file, whole or not at all, or to standard output.
-fn write_output(path: Option<&std::path::Path>, text: &str) -> Outcome {
-    use std::io::Write;
-    let Some(path) = path else {
+/// Writes to a file, whole or not at all, or to standard output (no path, or `-`).
+fn write_output(path: Option<&Path>, text: &str) -> Outcome {
+    if let Some(path) = path.filter(|path| path.as_os_str() != "-") {
+        return tensor::write_whole(path, text.as_bytes())
+            .map_err(|error| unwritable(path, &error));
+    }
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // A reader that closed the pipe has seen what it wanted.
-        return match std::io::stdout().lock().write_all(text.as_bytes()) {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(Failure::program(format!("standard output: {error}")))
-            }
-            _ => Ok(()),
-        };
-    };
-    let partial = path.with_extension("partial");
-    std::fs::write(&partial, text)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|error| Failure::program(format!("{}: {error}", path.display())))
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::program(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Fails early where [`write_output`] would fail after all the work.
+fn check_output(path: Option<&Path>) -> Outcome {
+    match path.filter(|path| path.as_os_str() != "-") {
+        Some(path) => tensor::check_writable(path).map_err(|error| unwritable(path, &error)),
+        None => Ok(()),
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Program(format!("{}: cannot be written: {error}", path.display()))
 }

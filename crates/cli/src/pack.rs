@@ -1,13 +1,13 @@
 //! `jaxrs-compile pack`: minimalloc's CSV in, with the column `offset` out.
 
-use crate::{Failure, Outcome, program, write_output};
+use crate::{Failure, Outcome, check_output, program, write_output};
 use jaxrs_plan::pack::{Effort, Problem, Row};
 use std::path::PathBuf;
 use std::time::Instant;
 
 /// A packing problem.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// CSV with columns `id`, `lower`, `upper` (exclusive), `size`, and maybe `alignment`,
     /// `offset` (fixed) and `gaps`; `-` reads standard input.
     problem: PathBuf,
@@ -26,7 +26,8 @@ pub struct Args {
 const PER_SECOND: f64 = 1e8;
 
 /// Packs and prints height, lower bound, whether optimal, and seconds.
-pub fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &Args) -> Outcome {
+    check_output(args.output.as_deref())?;
     let shown = program::shown(&args.problem);
     let text = program::read(&args.problem)?;
     let table =
@@ -41,14 +42,20 @@ pub fn run(args: &Args) -> Outcome {
     let effort = Effort { comparisons: (args.time_limit * PER_SECOND) as u64 };
     let solution = table.problem.solve(effort);
     let seconds = begin.elapsed().as_secs_f64();
-    println!(
-        "height {}, lower bound {bound}, {}, {seconds:.3} s ({})",
+    let figures = format!(
+        "height {}, lower bound {bound}, {}, {seconds:.3} s ({})\n",
         solution.height,
         if solution.is_optimal() { "optimal" } else { "not proved optimal" },
         solution.solver
     );
     if let Some(output) = &args.output {
         write_output(Some(output), &table.with_offsets(&solution.offsets))?;
+    }
+    if args.output.as_ref().is_some_and(|output| output.as_os_str() == "-") {
+        // Standard output holds the table alone.
+        eprint!("{figures}");
+    } else {
+        write_output(None, &figures)?;
     }
     match args.capacity {
         Some(capacity) if solution.height > capacity => Err(Failure::program(format!(
@@ -89,7 +96,7 @@ impl Table {
         let size = need(&["size"])?;
         let (alignment, offset, gaps) =
             (column(&["alignment"]), column(&["offset"]), column(&["gaps"]));
-        let (mut records, mut rows) = (Vec::new(), Vec::new());
+        let (mut records, mut rows, mut lines) = (Vec::new(), Vec::new(), Vec::new());
         let mut ids = std::collections::HashMap::new();
         for record in reader.records() {
             let record = record.map_err(|e| e.to_string())?;
@@ -125,7 +132,11 @@ impl Table {
                     row.lower, row.upper
                 ));
             }
+            if row.alignment == 0 {
+                return Err(format!("line {line}: alignment is 0, expected 1 or more"));
+            }
             rows.push(row);
+            lines.push(line);
             records.push(record);
         }
         let total = rows.iter().try_fold(0u64, |sum: u64, row| {
@@ -137,6 +148,12 @@ impl Table {
         }
         if rows.is_empty() {
             return Err("there are no rows".into());
+        }
+        if let Some((a, b)) = fixed_overlap(&rows) {
+            return Err(format!(
+                "lines {} and {}: the rows are live together and their fixed offsets overlap",
+                lines[a], lines[b]
+            ));
         }
         Ok(Table { header, records, problem: Problem { rows } })
     }
@@ -162,6 +179,35 @@ impl Table {
         }
         String::from_utf8(writer.into_inner().expect("writing to memory")).expect("was text")
     }
+}
+
+/// Two rows whose given offsets contradict each other.
+fn fixed_overlap(rows: &[Row]) -> Option<(usize, usize)> {
+    let fixed: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].offset.is_some()).collect();
+    let extent = |row: &Row| row.offset.map(|low| (low, low + row.size));
+    fixed.iter().enumerate().find_map(|(n, &b)| {
+        let meets = |&&a: &&usize| {
+            let (a, b) = (&rows[a], &rows[b]);
+            let (Some(x), Some(y)) = (extent(a), extent(b)) else { return false };
+            x.0 < y.1 && y.0 < x.1 && live_together(a, b)
+        };
+        fixed[..n].iter().find(meets).map(|&a| (a, b))
+    })
+}
+
+fn live_together(a: &Row, b: &Row) -> bool {
+    let pieces = |row: &Row| {
+        let mut from = row.lower;
+        let mut all = Vec::new();
+        for &(low, high) in &row.gaps {
+            all.push((from, low));
+            from = high;
+        }
+        all.push((from, row.upper));
+        all
+    };
+    let others = pieces(b);
+    pieces(a).iter().any(|x| others.iter().any(|y| x.0 < y.1 && y.0 < x.1))
 }
 
 fn read_gaps(text: &str, inclusive: bool) -> Option<Vec<(u64, u64)>> {

@@ -1,12 +1,12 @@
 //! `jaxrs-compile plan`.
 
-use crate::{Outcome, program, write_output};
+use crate::{Outcome, check_output, program, write_output};
 use jaxrs::compile;
 use std::path::PathBuf;
 
 /// What to show of the plan.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     program: program::Args,
     /// How to show it.
@@ -28,7 +28,8 @@ enum Format {
 }
 
 /// Plans the program and shows the plan; nothing is compiled to native code.
-pub fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &Args) -> Outcome {
+    check_output(args.output.as_deref())?;
     let (source, shown) = (args.program.source()?, args.program.shown());
     let planned =
         compile::plan(&source, &shown, &args.program.options()).map_err(program::failure)?;

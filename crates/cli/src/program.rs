@@ -7,53 +7,53 @@ use std::path::{Path, PathBuf};
 
 /// A program and how to compile it.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// StableHLO text; `-` reads standard input.
-    pub program: PathBuf,
+    pub(crate) program: PathBuf,
     /// Arguments to donate beside those the program marks, by position: `0,2`.
     #[arg(long, value_delimiter = ',')]
-    pub donate: Vec<u32>,
+    pub(crate) donate: Vec<u32>,
     /// Keep the program's pairs of donated argument and result, or fail.
     #[arg(long)]
-    pub strict_aliases: bool,
-    /// Threads; all cores by default.
-    #[arg(long)]
-    pub threads: Option<std::num::NonZeroU32>,
+    pub(crate) strict_aliases: bool,
+    /// Threads, from 1 to 1024; all cores by default.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
     /// Fail unless the peak fits: bytes, or a number with KiB, MiB, GiB.
     #[arg(long, value_parser = parse_bytes)]
-    pub memory_limit: Option<u64>,
+    pub(crate) memory_limit: Option<u64>,
 }
 
 impl Args {
     /// The program's name in messages.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         shown(&self.program)
     }
 
     /// The program's text.
-    pub fn source(&self) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn source(&self) -> Result<Vec<u8>, Failure> {
         read(&self.program)
     }
 
     /// Options for compiling.
-    pub fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         Options {
             donate: self.donate.clone(),
             strict_aliases: self.strict_aliases,
-            threads: self.threads.map(Into::into).unwrap_or_else(compile::default_threads),
+            threads: self.threads.unwrap_or_else(compile::default_threads),
             memory_limit: self.memory_limit,
             ..Options::from_environment()
         }
     }
 
     /// The program, planned and compiled to native code.
-    pub fn compile(&self) -> Result<Compiled, Failure> {
+    pub(crate) fn compile(&self) -> Result<Compiled, Failure> {
         compile::compile(&self.source()?, &self.shown(), &self.options()).map_err(failure)
     }
 }
 
 /// An error of compiling, as the exit status that fits it.
-pub fn failure(error: compile::Error) -> Failure {
+pub(crate) fn failure(error: compile::Error) -> Failure {
     match error {
         compile::Error::Options(message) => Failure::Usage(message),
         other => Failure::program(other),
@@ -61,12 +61,12 @@ pub fn failure(error: compile::Error) -> Failure {
 }
 
 /// A path as messages name it.
-pub fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     if path.as_os_str() == "-" { "<stdin>".into() } else { path.display().to_string() }
 }
 
 /// A file's bytes, or standard input's for `-`.
-pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let outcome = if path.as_os_str() == "-" {
         std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())

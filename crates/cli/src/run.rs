@@ -1,13 +1,13 @@
 //! `jaxrs-compile run`.
 
-use crate::{Failure, Outcome, program};
+use crate::{Failure, Outcome, check_output, program, write_output};
 use jaxrs::compare::{Tolerance, difference};
-use jaxrs::tensor;
+use jaxrs::tensor::{self, Role};
 use std::path::PathBuf;
 
 /// Inputs, outputs and the comparison.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     program: program::Args,
     /// The arguments, tensors named "0", "1", ... in order; none needed without arguments.
@@ -20,10 +20,10 @@ pub struct Args {
     #[arg(long)]
     expect: Option<PathBuf>,
     /// Tolerance relative to the expected value.
-    #[arg(long, default_value_t = 1e-5)]
+    #[arg(long, default_value = "1e-5", value_parser = tolerance)]
     rtol: f64,
     /// Absolute tolerance.
-    #[arg(long, default_value_t = 1e-6)]
+    #[arg(long, default_value = "1e-6", value_parser = tolerance)]
     atol: f64,
     /// Print the memory plan first.
     #[arg(long)]
@@ -31,13 +31,15 @@ pub struct Args {
 }
 
 /// Runs the program once.
-pub fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &Args) -> Outcome {
+    check_output(args.outputs.as_deref())?;
     let compiled = args.program.compile()?;
     if args.show_plan {
-        crate::write_output(None, &compiled.report(&args.program.shown()).text(false))?;
+        write_output(None, &compiled.report(&args.program.shown()).text(false))?;
     }
     let inputs = match &args.inputs {
-        Some(path) => tensor::load(path, compiled.parameter_types()).map_err(Failure::program)?,
+        Some(path) => tensor::load(path, compiled.parameter_types(), Role::Arguments)
+            .map_err(Failure::program)?,
         None if compiled.parameter_types().is_empty() => Vec::new(),
         None => {
             return Err(Failure::Usage(format!(
@@ -48,7 +50,9 @@ pub fn run(args: &Args) -> Outcome {
     };
     // What is expected is read first, so that a fault there does not cost a run.
     let expected = match &args.expect {
-        Some(path) => Some(tensor::load(path, compiled.result_types()).map_err(Failure::program)?),
+        Some(path) => Some(
+            tensor::load(path, compiled.result_types(), Role::Results).map_err(Failure::program)?,
+        ),
         None => None,
     };
     let results = compiled.run(&inputs).map_err(Failure::program)?;
@@ -58,7 +62,8 @@ pub fn run(args: &Args) -> Outcome {
     let Some(expected) = expected else {
         if args.outputs.is_none() {
             let types: Vec<String> = results.iter().map(|r| r.ty.to_string()).collect();
-            println!("ran: {} result(s): {}", results.len(), types.join(", "));
+            let text = format!("ran: {} result(s): {}\n", results.len(), types.join(", "));
+            write_output(None, &text)?;
         }
         return Ok(());
     };
@@ -72,11 +77,13 @@ pub fn run(args: &Args) -> Outcome {
     if !wrong.is_empty() {
         return Err(Failure::Program(wrong.join("\nerror: ")));
     }
-    println!(
-        "all {} result(s) as expected (rtol {}, atol {})",
-        results.len(),
-        args.rtol,
-        args.atol
-    );
-    Ok(())
+    let (count, rtol, atol) = (results.len(), args.rtol, args.atol);
+    write_output(None, &format!("all {count} result(s) as expected (rtol {rtol}, atol {atol})\n"))
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value >= 0.0 => Ok(value),
+        _ => Err("a tolerance is a number from 0 on, as in 1e-5".into()),
+    }
 }

@@ -19,40 +19,59 @@ pub enum Verdict {
 /// The verdict on each program of a file (programs are parted by `// -----` lines), with its
 /// place, `file` or `file:line`.
 pub fn run(source: &[u8], file: &str, by_interpreter: bool) -> Vec<(String, Verdict)> {
-    let Ok(source) = std::str::from_utf8(source) else {
-        return vec![(file.to_string(), Verdict::Unsupported("not a text".into()))];
+    let Ok(text) = std::str::from_utf8(source) else {
+        let verdict = match text::parse_bytes(source, file) {
+            Ok(_) => unreachable!("bytes that are no text are no program"),
+            Err(errors) => refused(&errors),
+        };
+        return vec![(file.to_string(), verdict)];
     };
+    let pieces = text::split(text);
     let mut verdicts = Vec::new();
-    for (line, piece) in split(source) {
+    for &(line, piece) in &pieces {
+        if pieces.len() > 1 && is_blank(piece) {
+            continue;
+        }
         let place = if line == 1 { file.to_string() } else { format!("{file}:{line}") };
-        // Blank lines keep the places of errors right.
-        let padded = "\n".repeat(line - 1) + piece;
-        verdicts.push((place, verdict(&padded, file, by_interpreter)));
+        let verdict = match (verdict(piece, line, file, by_interpreter), turned_off(text)) {
+            (Verdict::Failed(detail), Some(reason)) => Verdict::Failed(format!(
+                "{detail} (its own suite does not run this file: {reason})"
+            )),
+            (verdict, _) => verdict,
+        };
+        verdicts.push((place, verdict));
     }
     verdicts
 }
 
-/// The programs of a file, each with its first line.
-fn split(source: &str) -> Vec<(usize, &str)> {
-    let (mut pieces, mut first, mut begin, mut at) = (Vec::new(), 1, 0, 0);
-    for (number, line) in source.split_inclusive('\n').enumerate() {
-        if line.trim() == "// -----" {
-            pieces.push((first, &source[begin..at]));
-            (first, begin) = (number + 2, at + line.len());
-        }
-        at += line.len();
-    }
-    pieces.push((first, &source[begin..]));
-    pieces
+/// Whether a piece of a file holds comments alone.
+fn is_blank(piece: &str) -> bool {
+    piece.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with("//"))
 }
 
-fn verdict(source: &str, file: &str, by_interpreter: bool) -> Verdict {
-    let module = match text::parse(source, file) {
+/// Why StableHLO's test suite does not run a file, if it says so.
+fn turned_off(text: &str) -> Option<&str> {
+    let line = text.lines().find_map(|line| line.strip_prefix("// RUN-DISABLED("))?;
+    line.split_once(')').map(|(reason, _)| reason)
+}
+
+/// The verdict on a program that could not be read.
+fn refused(errors: &Errors) -> Verdict {
+    let detail = in_one_line(errors);
+    if errors.errors.iter().any(|error| error.unsupported) {
+        Verdict::Unsupported(detail)
+    } else {
+        Verdict::Failed(detail)
+    }
+}
+
+fn verdict(source: &str, first_line: u32, file: &str, by_interpreter: bool) -> Verdict {
+    let module = match text::parse_from(source, file, first_line) {
         Ok(module) => module,
-        Err(errors) => return Verdict::Unsupported(first_line(&errors)),
+        Err(errors) => return refused(&errors),
     };
     if let Err(errors) = verify::verify(&module, file) {
-        return Verdict::Failed(first_line(&errors));
+        return Verdict::Failed(in_one_line(&errors));
     }
     let Some(entry) = module.entry() else {
         return Verdict::Unsupported("there is no function main, nor a single one".into());
@@ -123,6 +142,11 @@ fn extract(module: &mut Module) -> Result<Vec<(jaxrs_ir::ops::Check, usize)>, St
     Ok(checks)
 }
 
-fn first_line(errors: &Errors) -> String {
-    errors.errors.iter().map(|e| e.message.as_str()).collect::<Vec<_>>().join("; ")
+/// The errors, each with its line and column.
+fn in_one_line(errors: &Errors) -> String {
+    let shown = errors.errors.iter().map(|error| match error.location.text {
+        (0, _) => error.message.clone(),
+        (line, column) => format!("{line}:{column}: {}", error.message),
+    });
+    shown.collect::<Vec<_>>().join("; ")
 }

@@ -124,10 +124,10 @@ fn tolerance(expected: &Tensor) -> Tolerance {
 
 /// Writes the step's function and operands to files, to run by themselves; says where.
 fn write_case(origin: &Function, step: StepId, operands: &[Literal]) -> String {
-    let folder = std::env::temp_dir();
+    let (folder, process) = (std::env::temp_dir(), std::process::id());
     let (program, inputs) = (
-        folder.join(format!("jaxrs-check-{step}.mlir")),
-        folder.join(format!("jaxrs-check-{step}.safetensors")),
+        folder.join(format!("jaxrs-check-{process}-{step}.mlir")),
+        folder.join(format!("jaxrs-check-{process}-{step}.safetensors")),
     );
     let mut function = origin.clone();
     function.name = "main".into();

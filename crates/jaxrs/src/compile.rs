@@ -171,7 +171,9 @@ pub fn emit(source: &[u8], file: &str, options: &Options, stage: Stage) -> Resul
     };
     let lowered = lower(&module, file, options, vec![dump.to_string()])?;
     let found = lowered.dumps.into_iter().find(|(name, _)| name == dump);
-    Ok(found.expect("the stage was asked for").1)
+    let text = found.expect("the stage was asked for").1;
+    // A program of library calls has no kernels.
+    Ok(if text.is_empty() { format!("// the program has no {dump}\n") } else { text })
 }
 
 fn read(source: &[u8], file: &str) -> Result<Module, Error> {
@@ -233,10 +235,21 @@ fn plan_module(module: &Module, file: &str, options: &Options) -> Result<Planned
     if let Some(limit) = options.memory_limit {
         let report = program.report(file);
         if report.peak_bytes() > limit {
+            let given = report.argument_bytes + report.output_bytes - report.alias_bytes
+                + report.constant_bytes;
+            let why = if given > limit {
+                format!("arguments, results and constants alone are {given}: donate arguments")
+            } else {
+                format!(
+                    "{} are left for the arena, which needs {}",
+                    limit - given,
+                    report.arena_bytes
+                )
+            };
             return Err(Error::Plan(format!(
-                "{file}: the peak is {} bytes, the limit {limit}; what is live there:\n{}",
+                "the peak is {} bytes, the limit {limit}; {why}\n  --> {file}\n\n{}",
                 report.peak_bytes(),
-                report.text(false)
+                report.text(false).trim_end()
             )));
         }
     }
@@ -435,14 +448,17 @@ impl Clock {
                 .collect();
             let kind = match &step.kind {
                 StepKind::Kernel(kernel) => format!("kernel {}", program.kernels[*kernel].name),
-                StepKind::Library(_) => "library".into(),
+                StepKind::Library(_) => "library call".into(),
                 StepKind::Copy => "copy".into(),
                 StepKind::While(_) => "while".into(),
                 StepKind::Case(_) => "case".into(),
                 StepKind::Tile(tile) => format!("tile of {} steps", tile.steps.len()),
             };
             let count = if *times > 1 { format!(" x{times}") } else { String::new() };
-            rows.push((format!("{kind}{count} -> {}", results.join(", ")), spent.as_secs_f64()));
+            let source = step.results.first().and_then(|&v| program.values[v].source.as_ref());
+            let source = source.map_or(String::new(), |place| format!("  ({place})"));
+            let row = format!("{kind}{count} -> {}{source}", results.join(", "));
+            rows.push((row, spent.as_secs_f64()));
         });
         rows.sort_by(|a, b| b.1.total_cmp(&a.1));
         rows

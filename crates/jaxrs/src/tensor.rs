@@ -2,8 +2,10 @@
 
 use jaxrs_ir::{DType, TensorType};
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::Path;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// A dense row-major tensor on the host: little-endian elements, an `i1` a byte 0 or 1.
 #[derive(Clone, PartialEq, Eq)]
@@ -58,9 +60,28 @@ const NAMES: [(&str, DType); 14] = [
     ("C64", DType::C64),
 ];
 
+/// What the tensors of a file are to a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Its arguments.
+    Arguments,
+    /// What it is expected to give.
+    Results,
+}
+
+impl Role {
+    fn verb(self) -> &'static str {
+        match self {
+            Role::Arguments => "takes",
+            Role::Results => "gives",
+        }
+    }
+}
+
 /// The tensors `0`, `1`, ... of a safetensors file, checked against types; more or fewer tensors,
 /// other shapes or element types are errors that name them.
-pub fn load(path: &Path, types: &[TensorType]) -> Result<Vec<Tensor>, TensorFileError> {
+pub fn load(path: &Path, types: &[TensorType], role: Role) -> Result<Vec<Tensor>, TensorFileError> {
+    let verb = role.verb();
     let shown = path.display().to_string();
     let content = |message: String| TensorFileError::Content { path: shown.clone(), message };
     let bytes = std::fs::read(path)
@@ -72,10 +93,12 @@ pub fn load(path: &Path, types: &[TensorType]) -> Result<Vec<Tensor>, TensorFile
         let position = name.parse::<usize>().ok().filter(|&p| p < types.len());
         let Some(position) = position else {
             return Err(content(format!(
-                "tensor \"{name}\" has no place in the program, which takes {} (named \"0\" to \
-                 \"{}\", in order)",
-                types.len(),
-                types.len().saturating_sub(1)
+                "tensor \"{name}\" has no place in the program, which {verb} {}",
+                match types.len() {
+                    0 => "none".to_string(),
+                    1 => "one, named \"0\"".to_string(),
+                    many => format!("{many}, named \"0\" to \"{}\" in order", many - 1),
+                }
             )));
         };
         let stored = format!("{:?}", view.dtype());
@@ -87,7 +110,7 @@ pub fn load(path: &Path, types: &[TensorType]) -> Result<Vec<Tensor>, TensorFile
                 TensorType::new(shape.clone(), d).to_string()
             });
             return Err(content(format!(
-                "tensor \"{name}\" is {found}, the program takes {wanted}"
+                "tensor \"{name}\" is {found}, the program {verb} {wanted}"
             )));
         }
         let mut bytes = view.data().to_vec();
@@ -99,7 +122,9 @@ pub fn load(path: &Path, types: &[TensorType]) -> Result<Vec<Tensor>, TensorFile
     }
     for (position, ty) in types.iter().enumerate() {
         if !found.contains_key(&position) {
-            return Err(content(format!("tensor \"{position}\" ({ty}) is missing")));
+            return Err(content(format!(
+                "tensor \"{position}\" is missing: the program {verb} {ty} there"
+            )));
         }
     }
     Ok(found.into_values().collect())
@@ -125,10 +150,51 @@ pub fn save(path: &Path, tensors: &[Tensor]) -> Result<(), TensorFileError> {
         views.push((position.to_string(), view));
     }
     let bytes = safetensors::serialize(views, None).map_err(|error| content(error.to_string()))?;
-    let partial = path.with_extension("partial");
-    std::fs::write(&partial, bytes)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|source| TensorFileError::Io { path: shown.clone(), source })
+    write_whole(path, &bytes).map_err(|source| TensorFileError::Io { path: shown, source })
+}
+
+/// Writes a file, whole or not at all: what stood there stays until the new content is on disk. What
+/// is no plain file (a device, a pipe) is written to as it is.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let Some((target, partial)) = partial(path)? else { return std::fs::write(path, bytes) };
+    let outcome = File::create(&partial)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            if let Ok(replaced) = std::fs::metadata(&target) {
+                file.set_permissions(replaced.permissions())?;
+            }
+            Ok(())
+        })
+        .and_then(|()| std::fs::rename(&partial, &target));
+    if outcome.is_err() {
+        // The first fault is the one to tell.
+        let _ = std::fs::remove_file(&partial);
+    }
+    outcome
+}
+
+/// Whether [`write_whole`] could write there now, to be asked before long work.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    let Some((_, partial)) = partial(path)? else { return Ok(()) };
+    File::create(&partial)?;
+    std::fs::remove_file(&partial)
+}
+
+/// The file that is meant, links followed, and a name beside it; None for what is no plain file.
+fn partial(path: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
+    let target = match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => return Ok(None),
+        Ok(found) if found.permissions().readonly() => {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(_) => path.canonicalize()?,
+        Err(_) => path.to_path_buf(),
+    };
+    let Some(name) = target.file_name() else { return Err(io::ErrorKind::NotFound.into()) };
+    let name = format!(".{}.{}.partial", name.to_string_lossy(), std::process::id());
+    let partial = target.with_file_name(name);
+    Ok(Some((target, partial)))
 }
 
 fn stored_dtype(name: &str) -> Option<safetensors::Dtype> {

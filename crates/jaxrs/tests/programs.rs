@@ -3,7 +3,7 @@
 
 use jaxrs::compare::{Tolerance, difference};
 use jaxrs::compile::{Options, compile};
-use jaxrs::tensor;
+use jaxrs::tensor::{self, Role};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -44,9 +44,10 @@ fn fault(folder: &Path, options: &Options) -> Option<String> {
         Ok(compiled) => compiled,
         Err(error) => return Some(error.to_string()),
     };
-    let load = |name: &str, types| tensor::load(&folder.join(name), types).expect("tensors");
-    let inputs = load("inputs.safetensors", compiled.parameter_types());
-    let expected = load("outputs.safetensors", compiled.result_types());
+    let load =
+        |name: &str, types, role| tensor::load(&folder.join(name), types, role).expect("tensors");
+    let inputs = load("inputs.safetensors", compiled.parameter_types(), Role::Arguments);
+    let expected = load("outputs.safetensors", compiled.result_types(), Role::Results);
     let results = match compiled.run(&inputs) {
         Ok(results) => results,
         Err(error) => return Some(error.to_string()),
