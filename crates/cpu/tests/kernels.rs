@@ -28,6 +28,12 @@ impl Random {
         of[self.below(of.len() as u64) as usize]
     }
 
+    fn shuffle<T>(&mut self, of: &mut [T]) {
+        for n in 1..of.len() {
+            of.swap(n, self.below(n as u64 + 1) as usize);
+        }
+    }
+
     fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -105,12 +111,16 @@ impl Generator {
 
     fn load(&mut self, dtype: DType, extents: &Extents) -> Expr {
         let mut factors = self.factors(extents);
-        if self.random.chance(50) {
-            // Row-major, as most loads are.
-            let mut stride = 1;
-            for (factor, (low, high)) in factors.iter_mut().zip(extents).rev() {
-                *factor = stride;
-                stride *= high - low + 1;
+        if self.random.chance(60) {
+            // Row-major, as most loads are, or with the axes in another order.
+            let mut axes: Vec<usize> = (0..extents.len()).rev().collect();
+            if self.random.chance(40) {
+                self.random.shuffle(&mut axes);
+            }
+            let mut stride = self.random.pick(&[1, 1, 1, 2, 3]);
+            for axis in axes {
+                factors[axis] = stride;
+                stride *= extents[axis].1 - extents[axis].0 + 1;
             }
         }
         let (low, high) = range(&factors, extents);
@@ -438,30 +448,42 @@ fn generate(seed: u64, vectors_only: bool) -> (Kernel, Vec<DType>) {
     let extents: Extents = shape.iter().map(|&n| (0, n - 1)).collect();
     let dtype = g.random.pick(&ELEMENTS);
     let depth = 1 + g.random.below(3) as u32;
-    let expr = g.expr(dtype.reg(), depth, &extents);
-    // Row-major, or with the axes the other way round.
-    let mut factors = vec![0; rank];
-    let mut stride = 1;
-    let reversed = g.random.chance(25);
-    for n in 0..rank {
-        let axis = if reversed { n } else { rank - 1 - n };
-        factors[axis] = stride;
-        stride *= shape[axis];
+    // Several elements side by side, as the parts of complex numbers.
+    let parts = g.random.pick(&[1i64, 1, 1, 1, 2, 3, 4]);
+    let exprs: Vec<Expr> =
+        (0..parts).map(|n| g.expr(dtype.reg(), if n == 0 { depth } else { 1 }, &extents)).collect();
+    // Row-major, or with the axes in another order, some of them backwards.
+    let mut axes: Vec<usize> = (0..rank).rev().collect();
+    if g.random.chance(40) {
+        g.random.shuffle(&mut axes);
     }
     let gap = if g.random.chance(15) { 2 } else { 1 };
-    factors.iter_mut().for_each(|f| *f *= gap);
-    let out = g.param(dtype, stride * gap, Access::Write);
+    let mut factors = vec![0; rank];
+    let (mut stride, mut first) = (gap * parts, 0);
+    for axis in axes {
+        factors[axis] = stride;
+        if g.random.chance(10) {
+            factors[axis] = -stride;
+            first += stride * (shape[axis] - 1);
+        }
+        stride *= shape[axis];
+    }
+    let mut order: Vec<i64> = (0..parts).collect();
+    g.random.shuffle(&mut order);
+    let out = g.param(dtype, stride, Access::Write);
     let split = g.random.chance(30);
     let (mut b, params) = (g.builder, g.params);
     b.set_range(shape[0] as u64);
     nest(&mut b, &shape, split, &mut Vec::new(), &mut |b, vars| {
-        let mut value = emit(b, &expr, vars);
-        match dtype {
-            DType::BF16 => value = b.unary(UnaryOp::RoundBf16, value),
-            DType::F16 => value = b.unary(UnaryOp::RoundF16, value),
-            _ => {}
+        for (expr, part) in exprs.iter().zip(&order) {
+            let mut value = emit(b, expr, vars);
+            match dtype {
+                DType::BF16 => value = b.unary(UnaryOp::RoundBf16, value),
+                DType::F16 => value = b.unary(UnaryOp::RoundF16, value),
+                _ => {}
+            }
+            b.store(out, affine(first + part, &factors, vars), value);
         }
-        b.store(out, affine(0, &factors, vars), value);
     });
     (b.finish(), params)
 }

@@ -1,8 +1,10 @@
 //! Which loop of a nest becomes the lanes of vectors, and what every register is under it.
 
+use super::near::is_near;
+use super::tile::{Across, Nest, Tile};
 use cranelift_entity::SecondaryMap;
 use jaxrs_kernel::kernel::{Block, Def, If, Loop, LoopKind, Stmt};
-use jaxrs_kernel::{Affine, BinaryOp, CastOp, Inst, Kernel, Reg, RegType, UnaryOp};
+use jaxrs_kernel::{Affine, BinaryOp, CastOp, Inst, Kernel, ParamId, Reg, RegType, UnaryOp};
 use rustc_hash::FxHashMap;
 
 /// What a register is from lane to lane.
@@ -27,6 +29,8 @@ pub(crate) struct Shape {
     pub(crate) lanes: i64,
     /// Registers of a varying value.
     pub(crate) chunks: i64,
+    /// If the loop is run in tiles with the innermost one.
+    pub(crate) tile: Option<Tile>,
 }
 
 /// The loops chosen, by their variable.
@@ -35,7 +39,8 @@ pub(crate) type Chosen = FxHashMap<Reg, Shape>;
 /// Chooses loops for lanes, no two nested; none if the kernel has an instruction that vectors lack
 /// or the loops left over would cost more than vectors save.
 pub(crate) fn choose(kernel: &Kernel) -> Option<Chosen> {
-    let mut chooser = Chooser { kernel, chosen: Chosen::default(), supported: true };
+    let mut chooser =
+        Chooser { kernel, chosen: Chosen::default(), supported: true, across: Vec::new() };
     let cost = chooser.block(&kernel.body);
     // Scalar work is better done by scalar code, but for what is too little to matter.
     let worth = !chooser.chosen.is_empty() || cost < LITTLE;
@@ -164,12 +169,16 @@ const SCATTER: f64 = 1.7;
 /// the first cache, which then keeps no line until its next use.
 const CONFLICT: f64 = 3.0;
 const NARROW_LANE: f64 = 2.0;
+/// More where each lane has a cache line of its own.
+const FAR_LANE: f64 = 1.0;
 const LITTLE: f64 = 400.0;
 
 struct Chooser<'a> {
     kernel: &'a Kernel,
     chosen: Chosen,
     supported: bool,
+    /// The accesses that tiles transpose, while the cost of tiles is counted.
+    across: Vec<Across>,
 }
 
 impl Chooser<'_> {
@@ -198,7 +207,12 @@ impl Chooser<'_> {
         let trips = (inner.end - inner.start) as f64;
         let before = self.chosen.clone();
         let scalar = trips * (2.0 + self.block(&inner.body));
-        let Some((shape, cost)) = self.lanes(inner) else { return scalar };
+        let lanes = self.lanes(inner);
+        let tiles = self.tiles(inner);
+        let cheaper = |a: (Shape, f64), b: (Shape, f64)| if b.1 < a.1 { b } else { a };
+        let Some((shape, cost)) = lanes.into_iter().chain(tiles).reduce(cheaper) else {
+            return scalar;
+        };
         if cost < scalar {
             // Loops inside are not chosen again.
             self.chosen = before;
@@ -245,7 +259,49 @@ impl Chooser<'_> {
         let vectors = (trips as f64 / lanes as f64).ceil();
         let reduce = 15.0 * inner.carries.len() as f64;
         let total = vectors * (cost + counts.per_lane * lanes as f64 + 1.0) + reduce + 6.0;
-        Some((Shape { lanes, chunks }, total))
+        Some((Shape { lanes, chunks, tile: None }, total))
+    }
+
+    /// Shape and cost of the loop and those in it as tiles, if they can be.
+    fn tiles(&mut self, outer: &Loop) -> Option<(Shape, f64)> {
+        let mut best: Option<(Shape, f64)> = None;
+        for lanes_inside in [true, false] {
+            let tile = Tile { lanes_inside };
+            let Some(nest) = super::tile::nest(self.kernel, outer, tile) else { continue };
+            let count = nest.loads.len() + nest.stores.len();
+            self.across = nest.loads.iter().chain(&nest.stores).cloned().collect();
+            let mut counts = Counts::default();
+            let cost = self.tile_row(&nest, &mut counts);
+            self.across.clear();
+            let Some(cost) = cost else { continue };
+            let lanes = if counts.wide { 8 } else { 16 };
+            let along = |l: &Loop| (l.end - l.start + lanes - 1) / lanes;
+            let tiles = (along(nest.outer) * along(nest.inner) * nest.between) as f64;
+            let row = cost + counts.per_lane * lanes as f64 + 2.0 + 5.0 * count as f64;
+            let total = tiles * (lanes as f64 * row + 10.0) + 20.0;
+            if best.is_none_or(|(_, least)| total < least) {
+                best = Some((Shape { lanes, chunks: 1, tile: Some(tile) }, total));
+            }
+        }
+        best
+    }
+
+    /// The cost of a row of a tile; none if vectors lack an instruction.
+    fn tile_row(&mut self, nest: &Nest, counts: &mut Counts) -> Option<f64> {
+        let mut cost = self.lane_block(&nest.inner.body, &nest.classes, counts)?;
+        for &stmt in &nest.moved {
+            let Stmt::Let(reg) = stmt else { unreachable!("only computations are moved") };
+            let Def::Inst(inst) = &self.kernel.regs[*reg].def else { continue };
+            if !self.check(inst, nest.classes[*reg]) {
+                return None;
+            }
+            cost += self.lane_instruction(*reg, inst, &nest.classes, counts);
+        }
+        Some(cost)
+    }
+
+    fn is_across(&self, param: ParamId, at: &Affine) -> bool {
+        self.across.iter().any(|a| a.0 == param && a.1 == *at)
     }
 
     fn bits(&self, reg: Reg) -> u32 {
@@ -271,8 +327,10 @@ impl Chooser<'_> {
                     counts.wide |= self.bits(*value) == 64;
                     let bytes = kernel.params[*param].dtype.size();
                     match affine_class(at, classes) {
+                        _ if self.is_across(*param, at) => 1.0,
                         Lane::Uniform => return None,
                         Lane::Step(1) => 1.0,
+                        Lane::Step(step) if is_near(step) => near(step),
                         // A scatter costs more than a gather.
                         class => {
                             counts.inside += SCATTER;
@@ -335,7 +393,9 @@ impl Chooser<'_> {
                 let dtype = kernel.params[*param].dtype;
                 counts.wide |= dtype.reg().bits() == 64;
                 return match affine_class(at, classes) {
+                    _ if self.is_across(*param, at) => 1.0,
                     Lane::Uniform | Lane::Step(1) => 1.0,
+                    Lane::Step(step) if is_near(step) => near(step),
                     class => {
                         counts.wide |= class == Lane::Varying;
                         access(class, dtype.size(), counts).unwrap_or(1e9)
@@ -421,7 +481,17 @@ fn access(class: Lane, bytes: u64, counts: &mut Counts) -> Option<f64> {
     counts.instructions += 1;
     counts.per_lane += if bytes < 4 { NARROW_LANE } else { GATHER };
     counts.inside += if conflict { CONFLICT } else { 0.0 };
+    if let Lane::Step(step) = class
+        && step.unsigned_abs() * bytes >= 64
+    {
+        counts.per_lane += FAR_LANE;
+    }
     Some(0.0)
+}
+
+/// The cost of lanes in reverse or a few elements apart, by vectors and permutations.
+fn near(step: i64) -> f64 {
+    if step == -1 { 2.0 } else { 2.5 * step as f64 }
 }
 
 /// The cost of an instruction relative to an addition.

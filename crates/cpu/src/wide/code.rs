@@ -297,6 +297,10 @@ pub(crate) enum Ins {
         a: VReg,
         value: i32,
     },
+    /// The address of the scratch bytes in the frame.
+    Scratch {
+        to: VReg,
+    },
     LoadAddress {
         to: VReg,
         at: Addr,
@@ -462,7 +466,9 @@ impl Ins {
                 see(*quotient, true);
                 see(*remainder, true);
             }
-            Ins::Argument { to, .. } | Ins::Immediate { to, .. } => see(*to, true),
+            Ins::Argument { to, .. } | Ins::Immediate { to, .. } | Ins::Scratch { to } => {
+                see(*to, true);
+            }
             Ins::LoadAddress { to, at }
             | Ins::LoadGeneral { to, at }
             | Ins::LoadNarrow { to, at, .. } => {
@@ -492,6 +498,8 @@ pub(crate) struct Code {
     /// Constants behind the code.
     pub(crate) pool: Vec<u8>,
     pub(crate) labels: u32,
+    /// Bytes of scratch memory in the frame.
+    pub(crate) scratch: i32,
 }
 
 impl Code {

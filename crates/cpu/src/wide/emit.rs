@@ -460,6 +460,11 @@ impl Emitter<'_> {
                 self.asm.set(Cond::Equal, RAX);
                 self.general_done(*to, RAX);
             }
+            Ins::Scratch { to } => {
+                let target = self.general_to(*to, RAX);
+                self.asm.lea(target, frame(RESERVED));
+                self.general_done(*to, target);
+            }
             Ins::LoadAddress { to, at } => {
                 let mem = self.address(at);
                 let target = self.general_to(*to, RAX);

@@ -10,6 +10,8 @@
 use super::analysis::{self, Chosen, Classes, Lane, Shape};
 use super::code::{Addr, Class, Code, Ins, Src, VReg};
 use super::encode::{Cond, Enc, Length, enc};
+use super::near::Pending;
+use super::tile;
 use cranelift_entity::SecondaryMap;
 use jaxrs_kernel::kernel::{Block, Carry, Def, If, Loop, LoopKind, Stmt};
 use jaxrs_kernel::{Affine, BinaryOp, Inst, Kernel, ParamId, Reg, RegType};
@@ -82,6 +84,10 @@ pub(super) struct Lower<'k> {
     constants: FxHashMap<Vec<u8>, u32>,
     /// The rows that a lanes loop goes through for each vector.
     rows: Option<Rows<'k>>,
+    /// The tile that the code is in the rows of.
+    pub(super) tile: Option<tile::Rows>,
+    /// Stores that wait for others.
+    pub(super) pending: Option<Pending>,
     pub(super) cx: Cx,
 }
 
@@ -98,7 +104,7 @@ struct Rows<'k> {
 const ROWS: i64 = 16;
 
 /// Marks to go back to at the end of a block.
-struct Mark {
+pub(super) struct Mark {
     defined: usize,
     bases: usize,
     firsts: usize,
@@ -126,6 +132,8 @@ pub(crate) fn lower(kernel: &Kernel, chosen: &Chosen) -> Code {
         first_log: Vec::new(),
         constants: FxHashMap::default(),
         rows: None,
+        tile: None,
+        pending: None,
         cx: Cx { lanes: 16, chunks: 1, mask: None, classes: None },
     };
     for param in kernel.params.keys() {
@@ -231,7 +239,7 @@ impl<'k> Lower<'k> {
 
     // ---- visibility
 
-    fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> Mark {
         Mark {
             defined: self.defined.len(),
             bases: self.base_log.len(),
@@ -239,7 +247,7 @@ impl<'k> Lower<'k> {
         }
     }
 
-    fn forget(&mut self, mark: &Mark) {
+    pub(super) fn forget(&mut self, mark: &Mark) {
         for reg in self.defined.drain(mark.defined..) {
             self.values[reg] = Val::None;
         }
@@ -341,13 +349,13 @@ impl<'k> Lower<'k> {
         to
     }
 
-    fn immediate(&mut self, value: i64) -> VReg {
+    pub(super) fn immediate(&mut self, value: i64) -> VReg {
         let to = self.general();
         self.put(Ins::Immediate { to, value });
         to
     }
 
-    fn plus(&mut self, a: VReg, value: i64) -> VReg {
+    pub(super) fn plus(&mut self, a: VReg, value: i64) -> VReg {
         if value == 0 {
             return a;
         }
@@ -425,7 +433,7 @@ impl<'k> Lower<'k> {
     }
 
     /// Computes the loop-invariant parts of all addresses of a block that is about to be a loop's.
-    fn prepare_addresses(&mut self, block: &Block) {
+    pub(super) fn prepare_addresses(&mut self, block: &Block) {
         for stmt in &block.stmts {
             match stmt {
                 Stmt::Let(reg) => {
@@ -445,6 +453,9 @@ impl<'k> Lower<'k> {
     }
 
     fn prepare_address(&mut self, param: ParamId, at: &Affine) {
+        if self.tile.as_ref().is_some_and(|rows| rows.has(param, at)) {
+            return;
+        }
         let size = self.kernel.params[param].dtype.size() as i64;
         let parts = self.parts_of(at, true);
         let terms: SmallVec<[(VReg, i64); 4]> =
@@ -454,11 +465,13 @@ impl<'k> Lower<'k> {
 
     // ---- statements
 
-    fn block(&mut self, block: &'k Block) {
+    pub(super) fn block(&mut self, block: &'k Block) {
         self.statements(&block.stmts);
+        self.flush_stores();
     }
 
-    fn statements(&mut self, stmts: &'k [Stmt]) {
+    /// Statements after which stores may wait for those of the next ones.
+    pub(super) fn statements(&mut self, stmts: &'k [Stmt]) {
         let kernel = self.kernel;
         for stmt in stmts {
             match stmt {
@@ -474,17 +487,23 @@ impl<'k> Lower<'k> {
                     self.set(*reg, value);
                 }
                 Stmt::Store { param, at, value } => self.store(*param, at, *value),
-                Stmt::Loop(inner) => match self.chosen.get(&inner.var) {
-                    Some(&shape) => self.lanes_loop(inner, shape),
+                Stmt::Loop(inner) => match self.chosen.get(&inner.var).copied() {
+                    Some(shape @ Shape { tile: Some(tile), .. }) => {
+                        self.tile_loop(inner, shape, tile);
+                    }
+                    Some(shape) => self.lanes_loop(inner, shape),
                     None => self.plain_loop(inner),
                 },
-                Stmt::If(inner) => self.branch(inner),
+                Stmt::If(inner) => {
+                    self.flush_stores();
+                    self.branch(inner);
+                }
             }
         }
     }
 
     /// First value and end of a loop, cut by the range.
-    fn loop_bounds(&mut self, inner: &Loop) -> (VReg, VReg) {
+    pub(super) fn loop_bounds(&mut self, inner: &Loop) -> (VReg, VReg) {
         let (start, end) = (self.immediate(inner.start), self.immediate(inner.end));
         if !inner.ranged {
             return (start, end);
@@ -540,12 +559,16 @@ impl<'k> Lower<'k> {
     /// A loop one iteration at a time, perhaps in lanes of an outer loop.
     fn plain_loop(&mut self, inner: &'k Loop) {
         let trips = inner.end - inner.start;
-        let small = trips * inner.body.stmts.len() as i64 <= 48 && trips <= 8;
+        let statements = trips * inner.body.stmts.len() as i64;
+        // The parts of a point, whose accesses are then handled together.
+        let point = self.cx.classes.is_some() && trips <= 4 && statements <= 400;
+        let small = (statements <= 48 && trips <= 8) || point;
         let flat = inner.body.stmts.iter().all(|s| matches!(s, Stmt::Let(_) | Stmt::Store { .. }));
         if small && flat && !inner.ranged {
             self.unrolled_loop(inner);
             return;
         }
+        self.flush_stores();
         if let Some((lanes, shape)) = self.strided_lanes(inner) {
             self.rows_loop(inner, lanes, shape);
             return;
@@ -595,7 +618,7 @@ impl<'k> Lower<'k> {
     fn strided_lanes(&self, outer: &'k Loop) -> Option<(&'k Loop, Shape)> {
         let (last, before) = outer.body.stmts.split_last()?;
         let Stmt::Loop(inner) = last else { return None };
-        let shape = self.chosen.get(&inner.var)?;
+        let shape = self.chosen.get(&inner.var).filter(|shape| shape.tile.is_none())?;
         let kernel = self.kernel;
         let computes = |s: &Stmt| match s {
             Stmt::Let(reg) => !matches!(kernel.regs[*reg].def, Def::Inst(Inst::Load(..))),
@@ -607,7 +630,7 @@ impl<'k> Lower<'k> {
             return None;
         }
         let strides = strides_along(kernel, &inner.body, inner.var, outer.var);
-        strides.then_some((&**inner, Shape { lanes: shape.lanes, chunks: 1 }))
+        strides.then_some((&**inner, Shape { lanes: shape.lanes, chunks: 1, tile: None }))
     }
 
     /// A loop in blocks of rows, each block run for every vector of the lanes loop inside.
@@ -701,7 +724,7 @@ impl<'k> Lower<'k> {
             for (carry, value) in inner.carries.iter().zip(values) {
                 self.set(carry.inside, value);
             }
-            self.block(&inner.body);
+            self.statements(&inner.body.stmts);
             values = inner.carries.iter().map(|c| self.values[c.next].clone()).collect();
             self.forget(&mark);
         }
@@ -712,6 +735,7 @@ impl<'k> Lower<'k> {
 
     /// A loop whose iterations become lanes.
     fn lanes_loop(&mut self, inner: &'k Loop, shape: Shape) {
+        self.flush_stores();
         let stride = shape.lanes * shape.chunks;
         let trips = inner.end - inner.start;
         let (start, end) = self.loop_bounds(inner);
@@ -802,19 +826,9 @@ impl<'k> Lower<'k> {
         self.cx.chunks = 1;
         self.put(Ins::CompareJump { a: var, b: end, cond: Cond::GreaterEqual, label: done });
         self.put(Ins::Bind { label: top, is_loop: true });
-        let (left, spread, mask) = (self.general(), self.vector(), self.mask_reg());
+        let left = self.general();
         self.put(Ins::Sub { to: left, a: end, b: var });
-        self.put(Ins::Spread { to: spread, from: left, wide: false });
-        let length = if self.cx.lanes == 16 { Length::Zmm } else { Length::Ymm };
-        let b = self.steps(false, 0, 1);
-        self.put(Ins::Compare {
-            enc: enc(3, 1, 0x1f, false),
-            length,
-            to: mask,
-            a: Src::Reg(spread),
-            b,
-            imm: Some(6),
-        });
+        let mask = self.first_lanes(left);
         self.cx.mask = Some(smallvec![mask]);
         self.iteration(inner, var, carried);
         self.hand_over_lanes(inner, carried);
@@ -822,6 +836,16 @@ impl<'k> Lower<'k> {
         self.put(Ins::AddImm { to: var, a: var, value: self.cx.lanes as i32 });
         self.put(Ins::CompareJump { a: var, b: end, cond: Cond::Less, label: top });
         self.put(Ins::Bind { label: done, is_loop: false });
+    }
+
+    /// A mask of as many first lanes as a general register says, or all.
+    pub(super) fn first_lanes(&mut self, count: VReg) -> VReg {
+        let (spread, to) = (self.vector(), self.mask_reg());
+        self.put(Ins::Spread { to: spread, from: count, wide: false });
+        let length = if self.cx.lanes == 16 { Length::Zmm } else { Length::Ymm };
+        let (enc, a, b) = (enc(3, 1, 0x1f, false), Src::Reg(spread), self.steps(false, 0, 1));
+        self.put(Ins::Compare { enc, length, to, a, b, imm: Some(6) });
+        to
     }
 
     /// Combines the lanes' partial results and the initial values.

@@ -3,6 +3,8 @@
 use super::code::{Addr, Ins, Lanes, Src, VReg};
 use super::encode::{Enc, Length, enc};
 use super::lower::{Chunks, Lower, Parts, SPLAT32, SPLAT64, Val};
+use super::near::is_near;
+use jaxrs_kernel::kernel::Access;
 use jaxrs_kernel::{Affine, DType, ParamId, Reg, RegType};
 
 const LOAD32: Enc = enc(1, 2, 0x6f, false);
@@ -24,6 +26,12 @@ const FIRST64: Enc = enc(1, 1, 0xd6, true);
 impl Lower<'_> {
     /// The element of a parameter.
     pub(super) fn load(&mut self, param: ParamId, at: &Affine) -> Val {
+        if let Some(value) = self.load_from_tile(param, at) {
+            return value;
+        }
+        if self.kernel.params[param].access != Access::Read {
+            self.flush_stores();
+        }
         let parts = self.parts(at);
         let dtype = self.kernel.params[param].dtype;
         if parts.varying.is_empty() && parts.step == 0 {
@@ -42,6 +50,8 @@ impl Lower<'_> {
                 let at = self.address(param, &parts, more);
                 if parts.step == 1 {
                     self.load_contiguous(dtype, at, mask)
+                } else if mask.is_none() && is_near(parts.step) {
+                    self.load_near(dtype, param, &parts, more)
                 } else {
                     let apart = i32::try_from(parts.step * size).expect("checked when chosen");
                     self.gather(dtype, at, Lanes::Apart(apart), mask)
@@ -86,7 +96,7 @@ impl Lower<'_> {
         to
     }
 
-    fn load_contiguous(&mut self, dtype: DType, at: Addr, mask: Option<VReg>) -> VReg {
+    pub(super) fn load_contiguous(&mut self, dtype: DType, at: Addr, mask: Option<VReg>) -> VReg {
         let length = self.length(dtype.reg());
         let mut read = |enc| {
             let to = self.vector();
@@ -111,7 +121,7 @@ impl Lower<'_> {
     }
 
     /// The mask of the 32-bit lanes that are not zero.
-    fn not_zero(&mut self, value: VReg) -> VReg {
+    pub(super) fn not_zero(&mut self, value: VReg) -> VReg {
         let (to, b) = (self.mask_reg(), self.splat32(0));
         let length = self.length(RegType::I32);
         let (enc, a) = (enc(3, 1, 0x1f, false), Src::Reg(value));
@@ -172,8 +182,16 @@ impl Lower<'_> {
 
     /// Writes an element of a parameter.
     pub(super) fn store(&mut self, param: ParamId, at: &Affine, value: Reg) {
+        if self.store_to_tile(param, at, value) {
+            return;
+        }
         let parts = self.parts(at);
         let dtype = self.kernel.params[param].dtype;
+        if self.cx.mask.is_none() && parts.varying.is_empty() && is_near(parts.step) {
+            self.store_near(param, parts, value);
+            return;
+        }
+        self.flush_stores();
         if parts.varying.is_empty() && parts.step == 0 {
             let at = self.address(param, &parts, 0);
             self.store_first(dtype, at, value);
@@ -242,7 +260,6 @@ impl Lower<'_> {
         value: Reg,
         chunk: usize,
     ) {
-        let length = self.length(dtype.reg());
         if dtype == DType::I1 {
             let bits = self.mask_of(value, chunk);
             let (from, ones) = (self.vector(), self.whole(&[1; 64]));
@@ -262,8 +279,14 @@ impl Lower<'_> {
             return;
         }
         let from = self.register(value, chunk);
+        self.store_vector(dtype, at, mask, from);
+    }
+
+    /// Writes a vector's lanes (of truth values: 32-bit lanes of 0 and 1) side by side.
+    pub(super) fn store_vector(&mut self, dtype: DType, at: Addr, mask: Option<VReg>, from: VReg) {
+        let length = self.length(dtype.reg());
         let (enc, from, imm) = match dtype {
-            DType::I8 | DType::U8 => (NARROW8, from, None),
+            DType::I1 | DType::I8 | DType::U8 => (NARROW8, from, None),
             DType::I16 | DType::U16 => (NARROW16, from, None),
             DType::BF16 => (NARROW16, self.shift_imm(false, 2, from, 16), None),
             DType::F16 => (TO_F16, from, Some(0)),
@@ -271,6 +294,15 @@ impl Lower<'_> {
             _ => (STORE32, from, None),
         };
         self.put(Ins::Store { enc, length, from, at, mask, imm });
+    }
+
+    /// A value's lanes in a vector; a truth value's as 0 and 1 in 32-bit lanes.
+    pub(super) fn lanes_vector(&mut self, value: Reg, chunk: usize) -> VReg {
+        if self.ty(value) == RegType::I1 {
+            let bits = self.mask_of(value, chunk);
+            return self.lanes_of_mask(bits, false, 1);
+        }
+        self.register(value, chunk)
     }
 
     fn scatter(

@@ -1,7 +1,7 @@
 //! Kernels as AVX-512 code, without Cranelift.
 //!
 //! [`analysis`] chooses the loops that become lanes, [`lower`] (with [`ops`] and [`memory`]) writes
-//! the kernel over virtual registers ([`code`]), [`assign`] gives them machine registers, and
+//! the kernel over virtual registers ([`code`]; [`near`] and [`tile`] are accesses in other orders), [`assign`] gives them machine registers, and
 //! [`emit`] encodes with [`encode`]. A kernel with an instruction that vectors lack, or with much
 //! work outside of such loops, is left to Cranelift.
 
@@ -13,7 +13,9 @@ pub(crate) mod encode;
 mod lower;
 #[allow(clippy::wrong_self_convention, reason = "conversions are code that is written")]
 mod memory;
+mod near;
 mod ops;
+mod tile;
 
 use jaxrs_kernel::Kernel;
 
@@ -51,7 +53,7 @@ pub(crate) fn compile(kernel: &Kernel, text: bool) -> Option<(Vec<u8>, String)> 
     }
     let chosen = analysis::choose(kernel)?;
     let code = lower::lower(kernel, &chosen);
-    let places = assign::assign(&code, emit::RESERVED);
+    let places = assign::assign(&code, emit::RESERVED + code.scratch);
     let text = if text { listing(&code, &places) } else { String::new() };
     Some((emit::emit(&code, &places), text))
 }
