@@ -101,20 +101,24 @@ fn pack(tenants: &[Tenant], effort: &impl Fn(usize) -> Effort) -> Solution {
         (solution.height, values)
     };
     // Scratch under the ceiling, the values from the floor up.
-    let mut under = free.clone();
-    for i in (0..tenants.len()).filter(|&i| is_scratch(i)) {
-        under.rows[i].offset = Some(best.height - tenants[i].size);
-    }
+    let under = |ceiling: u64| {
+        let mut problem = free.clone();
+        for i in (0..tenants.len()).filter(|&i| is_scratch(i)) {
+            problem.rows[i].offset = Some(ceiling - tenants[i].size);
+        }
+        problem.solve(effort)
+    };
+    let lowest = under(bound);
+    let low = if best.height > bound { under(best.height) } else { lowest.clone() };
     // The values alone, then each scratch where it first fits.
     let alone: Vec<usize> = (0..tenants.len()).filter(|&i| !is_scratch(i)).collect();
     let values = Problem { rows: alone.iter().map(|&i| row(&tenants[i])).collect() };
     let values = quick(&values);
-    let mut first = free;
+    let mut first = free.clone();
     for (i, row) in first.rows.iter_mut().enumerate() {
         row.offset = alone.binary_search(&i).ok().map(|at| values.offsets[at]);
     }
-    // With scratch fixed, only a search finds the order in which the values fit beneath.
-    for solution in [quick(&first), under.solve(effort)] {
+    for solution in [quick(&first), low, lowest] {
         if cost(&solution) < cost(&best) {
             best = solution;
         }
