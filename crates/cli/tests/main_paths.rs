@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Folder, done, root, run};
+use common::{Folder, root, run};
 use serde_json::Value;
 
 const EXAMPLE: &str = "examples/mlp_train_step/program.mlir";
@@ -14,6 +14,14 @@ const DOUBLE: &str =
   return %y : tensor<4xf32>
 }
 ";
+
+/// Runs a command that must do its work, and gives what it prints.
+fn done(arguments: &[&str], input: &[u8]) -> String {
+    let run = run(arguments, input);
+    assert_eq!(run.status, Some(0), "{arguments:?}: {}", run.err);
+    assert_eq!(run.err, "", "{arguments:?}");
+    run.out
+}
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))

@@ -32,14 +32,6 @@ pub fn run(arguments: &[&str], input: &[u8]) -> Run {
     Run { status: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
 }
 
-/// Runs a command that must do its work, and gives what it prints.
-pub fn done(arguments: &[&str], input: &[u8]) -> String {
-    let run = run(arguments, input);
-    assert_eq!(run.status, Some(0), "{arguments:?}: {}", run.err);
-    assert_eq!(run.err, "", "{arguments:?}");
-    run.out
-}
-
 /// The repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
