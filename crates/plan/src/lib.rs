@@ -368,7 +368,7 @@ fn rough(_: usize) -> Effort {
 
 /// Effort of packing the order that is kept: some thirty packings.
 fn thorough(rows: usize) -> Effort {
-    Effort { comparisons: (16 * (rows * rows) as u64).clamp(600_000, 20_000_000) }
+    Effort { comparisons: (16 * (rows * rows) as u64).clamp(600_000, 4_000_000) }
 }
 
 /// Where in the body the first late result is copied: result, step, reason. One a round, since each

@@ -106,7 +106,7 @@ fn pack(tenants: &[Tenant], effort: &impl Fn(usize) -> Effort) -> Solution {
         for i in (0..tenants.len()).filter(|&i| is_scratch(i)) {
             problem.rows[i].offset = Some(ceiling - tenants[i].size);
         }
-        problem.solve(effort)
+        problem.solve(Effort { comparisons: effort.comparisons / 2 })
     };
     let lowest = under(bound);
     let low = if best.height > bound { under(best.height) } else { lowest.clone() };

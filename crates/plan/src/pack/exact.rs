@@ -173,7 +173,8 @@ impl Search<'_> {
         touched.extend(&self.of[row]);
         touched.sort_unstable();
         touched.dedup();
-        self.steps = self.steps.saturating_sub(4 * touched.len() as u64);
+        let work: usize = touched.iter().map(|&s| self.sections[s as usize].len()).sum();
+        self.steps = self.steps.saturating_sub(work as u64 / 2);
         touched.into_iter().all(|s| {
             let (mut floor, mut sum) = (u64::MAX, 0);
             for &i in &self.sections[s as usize] {
