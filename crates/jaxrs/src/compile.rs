@@ -292,6 +292,11 @@ impl Compiled {
         &self.program.result_types
     }
 
+    /// The planned program.
+    pub fn planned(&self) -> &Planned {
+        &self.program.planned
+    }
+
     /// See [`PlannedProgram::report`].
     pub fn report(&self, name: &str) -> Report {
         self.program.report(name)
