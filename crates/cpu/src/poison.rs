@@ -32,7 +32,8 @@ impl Poison {
                 poison.first.push((layout.output_slot(*output), 0, bytes));
             }
         }
-        let spans = spans(program, layout);
+        let mut spans = spans(program, layout);
+        hold_updated(&mut spans, program, layout);
         let ranges: Vec<(ValueId, usize, usize, usize, u64, u64)> = spans
             .iter()
             .filter_map(|(&value, &(first, last))| {
@@ -100,6 +101,26 @@ fn spans(program: &Program, layout: &Layout) -> Spans {
         spans.entry(root).or_insert((0, 0)).1 = usize::MAX;
     }
     spans
+}
+
+/// A step may update what stands in its result's place and read a copy of it elsewhere: the value
+/// in the place is used by that step although it is no operand.
+fn hold_updated(spans: &mut Spans, program: &Program, layout: &Layout) {
+    for (position, step) in program.body.iter().enumerate() {
+        for &(result, operand) in &step.updates {
+            let place = layout.place(program, step.results[result as usize]);
+            if layout.place(program, step.operands[operand as usize]) == place {
+                continue;
+            }
+            let held = spans
+                .iter_mut()
+                .filter(|(v, span)| span.1 < position && layout.place(program, **v) == place)
+                .max_by_key(|(_, span)| span.1);
+            if let Some((_, span)) = held {
+                span.1 = position;
+            }
+        }
+    }
 }
 
 fn visit(step: &Step, see: &mut impl FnMut(ValueId)) {

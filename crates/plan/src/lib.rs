@@ -199,6 +199,8 @@ pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanErro
         let (mut program, mut copies) = (program.clone(), copies.clone());
         let unrolled = unroll::unroll(&mut program, &code, &loops, times, &mut copies.next_step);
         let Some(branches) = unrolled else { break };
+        // What a loop does not change any more is its operand.
+        copies.results(&mut program);
         let planned = best_order(program, &code, &copies, options)?;
         let copied = copying(&planned.program, &planned.program.body, &branches);
         if copied <= least / 2 && planned.arena.0 <= best.arena.0 + best.arena.0 / 16 + 256 {

@@ -1,6 +1,6 @@
 //! `stablehlo.reduce_precision`: floats rounded to what a narrower format can hold.
 
-use super::convert::{exponent, round_significand};
+use super::convert::{exponent, power_of_two, round_significand};
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::{Attribute, Attributes};
 use crate::interpret::Frame;
@@ -85,7 +85,14 @@ impl StructuredOp for ReducePrecision {
             if value.is_nan() && mantissa == 0 {
                 return f64::INFINITY;
             }
-            let rounded = round_significand(value, mantissa, least);
+            let mut rounded = round_significand(value, mantissa, least);
+            if mantissa == 0 && value != 0.0 && value.is_finite() {
+                // Without a mantissa the exponent's last bit says what is even; its bias is odd.
+                let (at, unit) = (exponent(value), power_of_two(exponent(value)));
+                if at % 2 != 0 && value.abs() / unit == 1.5 {
+                    rounded = unit.copysign(value);
+                }
+            }
             if rounded == 0.0 || !rounded.is_finite() {
                 return rounded;
             }

@@ -2,7 +2,8 @@
 //!
 //! A window that does not lie inside as a whole is skipped as a whole: StableHLO would keep the
 //! elements that are inside, but XLA, with which programs are written and tested, drops them all.
-//! Updates are applied in row-major order.
+//! Windows are written one after the other, as XLA does it, in row-major order; so are the elements
+//! of each.
 
 use super::combiner::check_body;
 use super::indexing::{Names, Windows};
@@ -278,10 +279,17 @@ impl StructuredOp for Scatter {
         let strides: Vec<i64> = indices.ty().strides().iter().map(|&s| s as i64).collect();
         let operand_strides = operand.strides();
         let (mut arguments, mut yields) = (Vec::new(), Vec::new());
-        let mut index = vec![0; update.rank()];
-        for position in 0..update.len() {
-            let (batch, inside) = self.windows.split(&index);
-            advance(&mut index, &update.shape);
+        let (batches, insides) = self.windows.split(&update.shape);
+        let update_strides = update.strides();
+        let (mut batch, mut inside) = (vec![0; batches.len()], vec![0; insides.len()]);
+        for _ in 0..update.len() {
+            let index = self.windows.combine(&batch, &inside);
+            let position = index.iter().zip(&update_strides).map(|(i, s)| i * s).sum();
+            let (this_batch, this_inside) = (batch.clone(), inside.clone());
+            if !advance(&mut inside, &insides) {
+                advance(&mut batch, &batches);
+            }
+            let (batch, inside) = (this_batch, this_inside);
             let mut at = self.windows.offset(&batch, &inside, operand.rank(), 0);
             let mut whole = !operand.is_empty();
             for (n, &axis) in self.windows.start.iter().enumerate() {
