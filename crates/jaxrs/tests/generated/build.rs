@@ -216,6 +216,9 @@ impl<'r> Gen<'r> {
 
     /// A new value of a type.
     pub fn make(&mut self, ty: &TensorType) -> ValueId {
+        if ty.len() > self.largest {
+            return self.fresh(ty, true);
+        }
         match self.r.below(8) {
             0 | 1 => {
                 let scalar = self.any_where(|g, v| *g.f.ty(v) == TensorType::scalar(ty.dtype));

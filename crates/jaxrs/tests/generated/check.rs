@@ -19,7 +19,10 @@ pub fn quietly<T>(run: impl FnOnce() -> T) -> T {
     std::panic::set_hook(Box::new(|info| PANIC.with(|p| *p.borrow_mut() = info.to_string())));
     let result = catch_unwind(AssertUnwindSafe(run));
     std::panic::set_hook(hook);
-    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    result.unwrap_or_else(|panic| {
+        eprintln!("{}", PANIC.with(|p| p.borrow().clone()));
+        std::panic::resume_unwind(panic)
+    })
 }
 
 /// What is wrong with a program, panics included.
@@ -106,7 +109,7 @@ fn same_block(
     names: &mut HashMap<ValueId, ValueId>,
 ) -> Result<(), String> {
     let (data_a, data_b) = (&a.blocks[block_a], &b.blocks[block_b]);
-    let mut bind = |x: &[ValueId], y: &[ValueId], names: &mut HashMap<ValueId, ValueId>| {
+    let bind = |x: &[ValueId], y: &[ValueId], names: &mut HashMap<ValueId, ValueId>| {
         names.extend(x.iter().copied().zip(y.iter().copied()));
         let types = |f: &Function, values: &[ValueId]| -> Vec<TensorType> {
             values.iter().map(|&v| f.ty(v).clone()).collect()

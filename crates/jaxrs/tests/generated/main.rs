@@ -3,7 +3,7 @@
 //!
 //! `JAXRS_GENERATED=10000` makes so many programs; `JAXRS_GENERATED_FROM=5000` begins with that
 //! seed (a failure names its seed); `JAXRS_GENERATED_TRACE=1` prints each seed before its program
-//! runs. A failing program is shrunk, printed, and written beside its inputs to a temporary folder.
+//! runs, and the program where there is one only. A failing program is shrunk, printed, and written beside its inputs to a temporary folder.
 //!
 //! Programs that failed once stay in `found/`.
 
@@ -38,6 +38,9 @@ fn generated_programs_agree() {
                 eprintln!("seed {seed}");
             }
             let case = program::generate(seed);
+            if trace && count == 1 {
+                eprintln!("{}", text::print(&case.module));
+            }
             if let Some(fault) = check::fault(&case) {
                 reports.push(report(seed, case, &fault));
                 eprintln!("{}", reports[reports.len() - 1]);

@@ -62,7 +62,7 @@ pub fn select(g: &mut Gen<'_>) -> Option<ValueId> {
 pub fn clamp(g: &mut Gen<'_>) -> Option<ValueId> {
     let x = g.any_where(|g, v| !g.dtype(v).is_complex())?;
     let ty = g.ty(x);
-    let mut limit = |g: &mut Gen<'_>| {
+    let limit = |g: &mut Gen<'_>| {
         let shape = if g.r.percent(60) { Vec::new() } else { ty.shape.clone() };
         g.of(&TensorType::new(shape, ty.dtype))
     };

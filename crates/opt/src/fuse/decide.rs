@@ -93,7 +93,7 @@ impl Decider<'_> {
             self.op(op, &mut at);
         }
         for &argument in &data.arguments {
-            self.merge_siblings(argument, &mut at);
+            self.merge_siblings(argument, None, &mut at);
         }
         self.merge_scalars(&mut at);
         let units = at.units.ordered().into_iter().map(|unit| {
@@ -203,7 +203,7 @@ impl Decider<'_> {
     /// The value is memory that the unit writes and all its readers but the unit load.
     fn store(&mut self, value: ValueId, unit: u32, at: &mut At) {
         self.fused.forms[value] = Form { stored: true, inline: false };
-        self.merge_siblings(value, at);
+        self.merge_siblings(value, Some(unit), at);
         let sites = std::mem::take(&mut self.sites[value].0);
         let readers = std::mem::take(&mut self.readers[value]);
         for reader in readers.into_iter().chain(sites.iter().map(|s| s.unit)) {
@@ -492,6 +492,23 @@ impl Decider<'_> {
         self.normalize(value, at);
     }
 
+    /// Whether one of two readers of a value is about to be its maker, and the other waits for a
+    /// third reader, which will wait for the maker.
+    fn in_between(&self, value: ValueId, a: u32, b: u32, maker: Option<u32>, at: &At) -> bool {
+        let [a, b] = [a, b].map(|unit| at.units.find(unit));
+        let other = match maker.map(|unit| at.units.find(unit)) {
+            Some(maker) if maker == a => b,
+            Some(maker) if maker == b => a,
+            _ => return false,
+        };
+        let sites = self.sites[value].0.iter().map(|s| s.unit);
+        let third: Vec<u32> = sites
+            .chain(self.readers[value].iter().copied())
+            .filter(|&unit| ![a, b].contains(&at.units.find(unit)))
+            .collect();
+        at.units.reaches(&third, other)
+    }
+
     /// Merges two kernels over one space if no way leads from one to the other.
     fn try_merge(&mut self, a: u32, b: u32, at: &mut At) -> bool {
         let (a, b) = (at.units.find(a), at.units.find(b));
@@ -555,7 +572,7 @@ impl Decider<'_> {
 
     /// Merges kernels that load the value in one way over one space, where that saves a pass over
     /// it and keeps nothing large alive.
-    fn merge_siblings(&mut self, value: ValueId, at: &mut At) {
+    fn merge_siblings(&mut self, value: ValueId, maker: Option<u32>, at: &mut At) {
         let f = self.f;
         if f.ty(value).len() < 64 || self.mode == FusionMode::Off {
             return;
@@ -575,7 +592,11 @@ impl Decider<'_> {
                 // What a block returns has its place already.
                 let placed = |roots: &[ValueId]| roots.iter().all(|&v| self.returned[v]);
                 let kept = (small && near) || (placed(&x.roots) && placed(&y.roots));
-                if a == b && kept && whole {
+                if a == b
+                    && kept
+                    && whole
+                    && !self.in_between(value, site.unit, other.unit, maker, at)
+                {
                     self.try_merge(site.unit, other.unit, at);
                 }
             }
