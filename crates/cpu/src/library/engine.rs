@@ -20,6 +20,10 @@ use std::cell::RefCell;
 
 /// Multiply-adds below which a contraction stays on one thread.
 const ONE_THREAD: u64 = 1 << 17;
+/// Tiles of a panel of columns below which it is not packed.
+const FEW_TILES: u64 = 6;
+/// Most panels of a task.
+const MOST_PANELS: usize = 64;
 /// Most axes of a group.
 const MOST_AXES: usize = 16;
 
@@ -31,6 +35,8 @@ pub(super) struct Engine<T: 'static> {
     patch: Option<PatchFn<T>>,
     /// Whether left elements in memory are what a packed number holds.
     raw_left: bool,
+    /// The same of the right elements.
+    raw_right: bool,
     /// Whether right elements are packed with 128 added.
     biased: bool,
     /// Bytes of a left, a right and a result element, of complex ones of a part.
@@ -86,8 +92,17 @@ struct Places<T> {
     left: *const u8,
     out: *mut u8,
     panel: *mut T,
-    block: *mut T,
     staged: *mut T,
+}
+
+/// Columns of the result that are one tile wide.
+#[derive(Clone, Copy)]
+struct Panel<T> {
+    /// Their right elements, and the distance from one depth to the next.
+    right: *const T,
+    step: usize,
+    /// Where they begin in the result, if they are neighbours there and accumulated in place.
+    out: Option<i64>,
 }
 
 /// A rectangle of the result.
@@ -145,6 +160,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             },
             group,
             raw_left,
+            raw_right: group == 1 && !complex && size_of::<T>() as u64 == right.size(),
             biased,
             sizes: [left, right, out].map(|d| d.part().size() as isize),
             out,
@@ -248,8 +264,9 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             work.depth.set(c, start, len as usize);
             // SAFETY: by the caller.
             unsafe {
-                self.pack_right(task, work, right, block);
-                self.tiles(task, work, &Places { left, out, panel, block, staged }, start > 0);
+                let panels = self.panels(task, work, right, block);
+                let places = Places { left, out, panel, staged };
+                self.tiles(task, work, &places, &panels, start > 0);
             }
             start += len;
         }
@@ -278,52 +295,75 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         if columns - at > lanes { 2 * lanes } else { lanes }
     }
 
-    /// Packs the task's right rows for the block of depth, panel after panel.
+    /// Packs the task's right rows for the block of depth, panel after panel. A panel that is read
+    /// by few tiles is left where it is, if tiles can read it there.
     ///
     /// # Safety
     /// As [`Engine::run`].
-    unsafe fn pack_right(&self, task: &Task, work: &mut Work, right: *const u8, block: *mut T) {
+    unsafe fn panels(
+        &self,
+        task: &Task,
+        work: &mut Work,
+        right: *const u8,
+        block: *mut T,
+    ) -> [Panel<T>; MOST_PANELS] {
         let columns = (task.right[1] - task.right[0]) as usize;
+        let few = task.left[1] - task.left[0] <= FEW_TILES * self.kernels.rows as u64;
+        let unchecked = self.contraction.checked == 0 || self.contraction.checks.is_empty();
+        let in_place =
+            work.depth.right_step.filter(|&step| few && self.raw_right && unchecked && step > 0);
+        let mut panels = [Panel { right: block.cast_const(), step: 0, out: None }; MOST_PANELS];
         let mut at = 0;
         while at < columns {
             let width = self.width(at, columns);
             let len = width.min(columns - at);
             work.columns.set(&self.contraction, 1, task.right[0] + at as u64, len);
-            let job = Pack {
-                contraction: &self.contraction,
-                base: right,
-                side: 1,
-                rows: &work.columns,
-                depth: &work.depth,
-                width,
-            };
-            // SAFETY: by the caller; the block has room for all of the task's panels.
-            unsafe { (self.pack[1])(&job, block.add(at * work.depth.len.div_ceil(self.group))) };
+            let panel = &mut panels[at / self.kernels.lanes];
+            if self.in_place && work.columns.contiguous_out() {
+                panel.out = Some(work.columns.out[0]);
+            }
+            match in_place {
+                Some(step) if work.columns.step == Some(1) && len == width => {
+                    let first = work.columns.operand[0] + work.depth.right_offsets()[0];
+                    panel.right = right.cast::<T>().wrapping_offset(first as isize);
+                    panel.step = step as usize;
+                }
+                _ => {
+                    let to = block.wrapping_add(at * work.depth.len.div_ceil(self.group));
+                    (panel.right, panel.step) = (to, width);
+                    let job = Pack {
+                        contraction: &self.contraction,
+                        base: right,
+                        side: 1,
+                        rows: &work.columns,
+                        depth: &work.depth,
+                        width,
+                    };
+                    // SAFETY: by the caller; the block has room for all of the task's panels.
+                    unsafe { (self.pack[1])(&job, to) };
+                }
+            }
             at += width;
         }
+        panels
     }
 
     /// Runs the tiles of a task for one block of depth.
     ///
     /// # Safety
     /// As [`Engine::run`].
-    unsafe fn tiles(&self, task: &Task, work: &mut Work, places: &Places<T>, accumulate: bool) {
+    unsafe fn tiles(
+        &self,
+        task: &Task,
+        work: &mut Work,
+        places: &Places<T>,
+        panels: &[Panel<T>; MOST_PANELS],
+        accumulate: bool,
+    ) {
         let c = &self.contraction;
         let columns = (task.right[1] - task.right[0]) as usize;
         let mut nowhere = [T::default(); MOST_COLUMNS];
         let packed_run = [Run { start: 0, len: work.depth.len.div_ceil(self.group), left: 0 }];
-        // The result's offset of each panel of columns, where it is contiguous.
-        let mut starts = [None; 64];
-        let mut at = 0;
-        while at < columns {
-            let width = self.width(at, columns);
-            let len = width.min(columns - at);
-            work.columns.set(c, 1, task.right[0] + at as u64, len);
-            if self.in_place && work.columns.contiguous_out() {
-                starts[at / self.kernels.lanes] = Some(work.columns.out[0]);
-            }
-            at += width;
-        }
         let mut row = task.left[0];
         while row < task.left[1] {
             let left = (task.left[1] - row).min(self.kernels.rows as u64);
@@ -391,7 +431,8 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                     left,
                     row_step,
                     runs,
-                    right: places.block.wrapping_add(at * packed_run[0].len),
+                    right: panels[at / self.kernels.lanes].right,
+                    right_step: panels[at / self.kernels.lanes].step,
                     rows: size,
                     vectors: width / self.kernels.lanes,
                     start,
@@ -407,7 +448,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                             *out = places.staged.add((first + i) * self.blocks.right as usize + at);
                         }
                         (self.kernels.run)(&tile);
-                    } else if let Some(start) = starts[at / self.kernels.lanes] {
+                    } else if let Some(start) = panels[at / self.kernels.lanes].out {
                         let first = places.out.cast::<T>().offset(start as isize);
                         for (out, &offset) in tile.out.iter_mut().zip(&work.rows.out[..len]) {
                             *out = first.offset(offset as isize);

@@ -72,6 +72,10 @@ impl<T: Target + Lined> Lines<T> {
         if left.min(right) > FEW || depth == 0 || out.is_complex() || c.checks.len() > MOST_CHECKS {
             return None;
         }
+        // Tiles are full enough along a long side.
+        if c.checks.is_empty() && left.max(right) >= 32 {
+            return None;
+        }
         let mut axes: Vec<Outer> = Vec::new();
         let plain = |extent, steps| Outer { extent, steps, places: [0; MOST_CHECKS] };
         axes.extend(c.batch.iter().map(|a| plain(a.extent, [a.left, a.right, a.out])));

@@ -44,7 +44,7 @@ impl Pack<'_> {
 
     /// Whether the side's elements are neighbours along depth.
     pub(super) fn unit_depth(&self) -> bool {
-        if self.side == 0 { self.depth.run_count == 1 } else { self.depth.right_unit }
+        if self.side == 0 { self.depth.run_count == 1 } else { self.depth.right_step == Some(1) }
     }
 }
 

@@ -43,8 +43,8 @@ pub(super) struct Depth {
     /// Stretches along the last axis.
     pub(super) stretches: [Run; DEPTH],
     pub(super) stretch_count: usize,
-    /// Whether the right elements are neighbours throughout.
-    pub(super) right_unit: bool,
+    /// The distance from each right element to the next, if it is the same for all.
+    pub(super) right_step: Option<i64>,
 }
 
 /// Counts through axes in row-major order, the last fastest.
@@ -178,7 +178,7 @@ impl Depth {
             tap_count: 0,
             stretches: [Run::NONE; DEPTH],
             stretch_count: 0,
-            right_unit: false,
+            right_step: None,
         }
     }
 
@@ -192,7 +192,7 @@ impl Depth {
             self.runs[0] = Run { start: 0, len: 1, left: 0 };
             (self.taps[0], self.stretches[0]) = (self.runs[0], self.runs[0]);
             (self.run_count, self.tap_count, self.stretch_count) = (1, 1, 1);
-            self.right_unit = true;
+            self.right_step = Some(1);
             return;
         };
         self.bounds = [(i64::MAX, i64::MIN); MOST_CHECKS];
@@ -219,7 +219,7 @@ impl Depth {
             done += run;
             odometer.advance(run as u64, axes.iter().map(|a| a.extent));
         }
-        self.right_unit = self.right[..len].windows(2).all(|w| w[1] == w[0] + 1);
+        self.right_step = even(&self.right[..len]);
         let checked = if c.checked == 0 { &self.left } else { &self.right };
         let places = &self.place[..c.checks.len()];
         self.run_count = runs(&self.left, len, &mut self.runs, |_| true);

@@ -15,11 +15,13 @@ use jaxrs_kernel::DType;
 use jaxrs_kernel::contraction::{Contraction, DEPTH_BLOCK, DepthAxis};
 
 /// Most rows of the thin side.
-pub(super) const THIN: usize = 8;
+pub(super) const THIN: usize = 16;
+/// Most of them where strips are added to: tiles read a matrix of numbers in place, too.
+const THIN_STRIP: [u64; 2] = [4, 8];
 /// Right rows of a strip.
 pub(super) const STRIP: usize = 512;
 /// Depth of a block of dot products.
-const DOT_BLOCK: usize = 1024;
+const DOT_BLOCK: usize = 512;
 /// Multiply-adds below which a contraction stays on one thread.
 const ONE_THREAD: u64 = 1 << 16;
 
@@ -134,6 +136,10 @@ impl<T: ThinNumber> Thin<T> {
         // Short dot products are better done side by side, long ones on their own.
         let dots = dots && (!strips || depth >= 32);
         if !dots && !strips {
+            return None;
+        }
+        let number = types[1].size() as usize == size_of::<T>();
+        if !dots && left > THIN_STRIP[usize::from(!number)] {
             return None;
         }
         Some(Thin {

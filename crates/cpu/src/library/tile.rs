@@ -32,8 +32,10 @@ pub(super) struct Tile<'a, T> {
     pub(super) row_step: isize,
     /// Stretches of depth.
     pub(super) runs: &'a [Run],
-    /// The right elements, packed `[depth][vectors * lanes]`.
+    /// The right elements: vectors of neighbours at each depth.
     pub(super) right: *const T,
+    /// Elements from one depth to the next; `vectors * lanes` if they are packed.
+    pub(super) right_step: usize,
     /// Rows computed: one of the kernels' sizes.
     pub(super) rows: usize,
     /// Vectors: 1 or 2.
@@ -276,8 +278,9 @@ unsafe fn tile<S: Simd, const ROWS: usize, const VECTORS: usize, const STEPPED: 
             }
         }
         for run in t.runs {
-            let mut right = t.right.add(run.start * columns);
-            let end = right.add(run.len * columns);
+            let right_step = t.right_step;
+            let mut right = t.right.add(run.start * right_step);
+            let end = right.wrapping_add(run.len * right_step);
             if STEPPED {
                 let mut left = t.left.offset(run.left as isize);
                 let step = t.row_step;
@@ -291,7 +294,7 @@ unsafe fn tile<S: Simd, const ROWS: usize, const VECTORS: usize, const STEPPED: 
                         }
                     }
                     left = left.add(1);
-                    right = right.add(columns);
+                    right = right.wrapping_add(right_step);
                 }
             } else {
                 let mut left = t.left.add(run.start * ROWS);
@@ -305,7 +308,7 @@ unsafe fn tile<S: Simd, const ROWS: usize, const VECTORS: usize, const STEPPED: 
                         }
                     }
                     left = left.add(ROWS);
-                    right = right.add(columns);
+                    right = right.wrapping_add(right_step);
                 }
             }
         }
