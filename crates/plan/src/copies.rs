@@ -2,18 +2,18 @@
 
 use crate::CopyNote;
 use crate::alias::{Need, Spot};
-use crate::classes::{Classes, Conflict, Context};
-use crate::walk::{Roots, TimeLine, lists, lists_mut, reads, visit};
+use crate::rename::Renaming;
+use crate::walk::{Roots, lists_mut, visit};
 use jaxrs_kernel::program::{
-    Bytes, Program, Scratch, Sharing, SourcePlace, Step, StepId, StepKind, Storage, Value, ValueId,
+    Program, Scratch, Sharing, Step, StepId, StepKind, Storage, Value, ValueId,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A copy at the end of a list: position, source and reason.
-type TailCopy = (u32, ValueId, String);
+pub(crate) type TailCopy = (u32, ValueId, String);
 
 /// The copies at the end of a loop's body (list 0) or of a branch (by its index).
-type Tails = FxHashMap<(StepId, u32), Vec<TailCopy>>;
+pub(crate) type Tails = FxHashMap<(StepId, u32), Vec<TailCopy>>;
 
 /// A copy before a step, for one of its operands.
 struct Before {
@@ -388,206 +388,4 @@ struct Pending {
 struct Tail {
     steps: Vec<Step>,
     values: Vec<(u32, ValueId)>,
-}
-
-/// Values that later readers read under another name.
-#[derive(Default)]
-struct Renaming {
-    to: FxHashMap<ValueId, ValueId>,
-}
-
-impl Renaming {
-    /// Readers of `from`, or of a part of it, read `to` from now on.
-    fn add(&mut self, from: ValueId, to: ValueId) {
-        self.to.insert(from, to);
-    }
-
-    fn apply(&mut self, program: &mut Program, value: &mut ValueId) {
-        if self.to.is_empty() {
-            return;
-        }
-        if let Some(&to) = self.to.get(value) {
-            *value = to;
-            return;
-        }
-        // A view of what is renamed, or of what the renamed one is a view of.
-        let base_of = |program: &Program, v: ValueId| match program.values[v].storage {
-            Storage::View { base, offset } => Some((base, offset)),
-            Storage::Own | Storage::Parameter(_) | Storage::Constant(_) => None,
-        };
-        let (base, offset) = base_of(program, *value).unwrap_or((*value, Bytes(0)));
-        let found = self.to.iter().find_map(|(&from, &to)| {
-            let from_base = base_of(program, from).map_or(from, |b| b.0);
-            (from_base == base).then_some(to)
-        });
-        let Some(to) = found else { return };
-        let data = &program.values[*value];
-        let name = format!("{}.view{}", data.name, program.values.len());
-        let view = Value { name, storage: Storage::View { base: to, offset }, ..data.clone() };
-        let view = program.values.push(view);
-        self.to.insert(*value, view);
-        *value = view;
-    }
-
-    /// Renames what a step reads, inside it too.
-    fn step(&mut self, program: &mut Program, tails: &mut Tails, held: &mut Held, step: &mut Step) {
-        if self.to.is_empty() {
-            return;
-        }
-        for (_, value) in held.get_mut(&step.id).into_iter().flatten() {
-            self.apply(program, value);
-        }
-        for list in 0..lists(step).len() as u32 {
-            for copy in tails.get_mut(&(step.id, list)).into_iter().flatten() {
-                self.apply(program, &mut copy.1);
-            }
-        }
-        step.operands.iter_mut().for_each(|v| self.apply(program, v));
-        match &mut step.kind {
-            StepKind::While(inner) => {
-                self.apply(program, &mut inner.condition_value);
-                inner.next.iter_mut().for_each(|v| self.apply(program, v));
-            }
-            StepKind::Case(inner) => {
-                let results = inner.branches.iter_mut().flat_map(|b| &mut b.results);
-                results.for_each(|v| self.apply(program, v));
-            }
-            StepKind::Tile(tile) => {
-                tile.steps.iter_mut().for_each(|s| self.step(program, tails, held, s));
-            }
-            StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy => {}
-        }
-        for list in lists_mut(step) {
-            list.iter_mut().for_each(|s| self.step(program, tails, held, s));
-        }
-    }
-
-    /// Renames what is read at the end of a step's list.
-    fn ends(&mut self, program: &mut Program, tails: &mut Tails, step: &mut Step, list: usize) {
-        let tail = match step.kind {
-            StepKind::While(_) if list == 0 => None,
-            StepKind::While(_) => tails.get_mut(&(step.id, 0)),
-            _ => tails.get_mut(&(step.id, list as u32)),
-        };
-        for copy in tail.into_iter().flatten() {
-            self.apply(program, &mut copy.1);
-        }
-        match &mut step.kind {
-            StepKind::While(inner) if list == 0 => self.apply(program, &mut inner.condition_value),
-            StepKind::While(inner) => inner.next.iter_mut().for_each(|v| self.apply(program, v)),
-            StepKind::Case(inner) => {
-                inner.branches[list].results.iter_mut().for_each(|v| self.apply(program, v));
-            }
-            StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy | StepKind::Tile(_) => {}
-        }
-    }
-}
-
-/// Words for why each copy is needed.
-pub(crate) fn reasons(context: &Context<'_>, classes: &Classes, needs: &[Need]) -> Vec<String> {
-    if needs.is_empty() {
-        return Vec::new();
-    }
-    let readers = Readers::new(context.program, context.roots, context.line);
-    needs.iter().map(|need| reason(context, classes, &readers, need)).collect()
-}
-
-fn reason(context: &Context<'_>, classes: &Classes, readers: &Readers, need: &Need) -> String {
-    let program = context.program;
-    let root = context.roots.root(need.value).value;
-    let name = &program.values[root].name;
-    let place = match need.spot {
-        Spot::Held(..) | Spot::HeldCopy(..) => {
-            return format!("{name} is overwritten while other parts of it are read");
-        }
-        Spot::Operand(..) | Spot::Readers(..) => "is written in place",
-        Spot::Next(..) => "becomes a loop's carry",
-        Spot::Branch(..) => "becomes a branch's result",
-    };
-    match need.conflict {
-        Conflict::ReadOnly(_) => match program.values[root].storage {
-            Storage::Parameter(i) => format!("argument {i} {place} but is not donated"),
-            Storage::Constant(_) => format!("a constant {place}"),
-            Storage::Own | Storage::View { .. } => format!("{name} {place} over a kept value"),
-        },
-        Conflict::Live(point) => match readers.after(root, point) {
-            Some(reader) => format!("{name} {place} but is still read by {reader}"),
-            None => match classes.of(root).result {
-                Some(i) => format!("{name} {place} but is result {i}"),
-                None => format!("{name} {place} while the memory it should take is still read"),
-            },
-        },
-        Conflict::Fixed => format!("{name} {place} but has a buffer of its own"),
-        Conflict::Size => format!("{name} {place} but is too large for the buffer"),
-        Conflict::Part => format!("{name} is only read in part and {place}"),
-    }
-}
-
-/// Who reads each owner, and when.
-pub(crate) struct Readers {
-    by_root: FxHashMap<ValueId, Vec<(u32, String)>>,
-}
-
-impl Readers {
-    /// Every read of a program.
-    pub(crate) fn new(program: &Program, roots: &Roots, line: &TimeLine) -> Readers {
-        let mut by_root: FxHashMap<ValueId, Vec<(u32, String)>> = FxHashMap::default();
-        visit(&program.body, &mut |step| {
-            let mut note = |v: ValueId, at: u32| {
-                let list = by_root.entry(roots.root(v).value).or_default();
-                list.push((at, name_of(program, step)));
-            };
-            let span = line.span(step);
-            step.operands.iter().for_each(|&v| note(v, span.read));
-            match &step.kind {
-                StepKind::While(inner) => {
-                    note(inner.condition_value, span.inside[0].0);
-                    inner.next.iter().for_each(|&v| note(v, span.inside[0].1));
-                    // What is read inside is read again by the next iteration, unless it is made
-                    // inside, too.
-                    let mut made = FxHashSet::default();
-                    for list in lists(step) {
-                        visit(list, &mut |s| made.extend(s.results.iter().copied()));
-                    }
-                    for s in lists(step).into_iter().flatten() {
-                        reads(s, &mut |v| {
-                            if !made.contains(&roots.root(v).value) {
-                                note(v, span.inside[0].1);
-                            }
-                        });
-                    }
-                }
-                StepKind::Case(inner) => {
-                    for (branch, at) in inner.branches.iter().zip(&span.inside) {
-                        branch.results.iter().for_each(|&v| note(v, at.1));
-                    }
-                }
-                StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy | StepKind::Tile(_) => {
-                }
-            }
-        });
-        for list in by_root.values_mut() {
-            list.sort_by_key(|l| l.0);
-        }
-        Readers { by_root }
-    }
-
-    /// The first step that reads an owner after a point.
-    pub(crate) fn after(&self, root: ValueId, point: u32) -> Option<&str> {
-        let list = self.by_root.get(&root)?;
-        list.get(list.partition_point(|l| l.0 <= point)).map(|l| &l.1[..])
-    }
-
-    /// The last step that reads an owner.
-    pub(crate) fn last(&self, root: ValueId) -> Option<&str> {
-        self.by_root.get(&root)?.last().map(|l| &l.1[..])
-    }
-}
-
-/// A step's name for people: its first result's, with its place in the source.
-pub(crate) fn name_of(program: &Program, step: &Step) -> String {
-    let Some(&result) = step.results.first() else { return format!("{}", step.id) };
-    let value = &program.values[result];
-    let place = |s: &SourcePlace| format!("{} ({s})", value.name);
-    value.source.as_ref().map_or_else(|| value.name.clone(), place)
 }

@@ -6,7 +6,7 @@
 //! comes first, then one that the result is computed from, then the smallest.
 
 use crate::classes::{Classes, Conflict, Context};
-use crate::copies::Readers;
+use crate::readers::Readers;
 use crate::walk::visit;
 use jaxrs_kernel::program::{Donation, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -6,7 +6,7 @@
 //! Else the second half of the body is a branch on the condition; its other side puts the carries
 //! back, once, at the end of the loop.
 
-use crate::Code;
+use crate::pipeline::Code;
 use crate::walk::{lists_mut, visit};
 use jaxrs_kernel::inst::{BinaryOp, Compare, CompareKind, Inst};
 use jaxrs_kernel::kernel::{Def, Kernel, Reg, Stmt};

@@ -7,7 +7,7 @@ mod html;
 mod json;
 mod text;
 
-use crate::copies::{Readers, name_of};
+use crate::readers::{Readers, name_of};
 use crate::walk::{Roots, TimeLine, visit};
 use crate::{Place, Planned, Region, UsedAs};
 use jaxrs_kernel::program::{Bytes, Donation, Program, SourcePlace, Step, StepKind, ValueId};

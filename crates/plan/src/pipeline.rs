@@ -1,0 +1,384 @@
+//! The pipeline: from a program to its plan.
+
+use crate::classes::{Classes, Context};
+use crate::copies::Copies;
+use crate::liveness::Liveness;
+use crate::pack::Effort;
+use crate::readers::Readers;
+use crate::walk::{Roots, TimeLine};
+use crate::{
+    DonationNote, Notes, Options, Place, PlanError, Planned, Region, UsedAs, alias, donate,
+    readers, regions, schedule, share, split, unroll, validate, walk,
+};
+use cranelift_entity::{PrimaryMap, SecondaryMap};
+use jaxrs_kernel::Kernel;
+use jaxrs_kernel::program::{
+    Branch, Bytes, ConstantId, Donation, KernelId, Program, Step, StepId, StepKind, Storage,
+    ValueId,
+};
+use rustc_hash::FxHashSet;
+
+/// Rounds of copies before the planner gives up; two or three are usual.
+const MAX_ROUNDS: usize = 32;
+
+/// Steps of a program, times orders, that are planned in full to find the best order.
+const MAX_PLANNED: usize = 800;
+
+/// Plans a program's memory.
+pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanError> {
+    let mut copies = Copies::new(&program);
+    copies.results(&mut program);
+    split::split(&mut program, &mut copies.next_step);
+    // Kernels and constants do not change, and constants may be large.
+    let code = Code::take(&mut program);
+    let mut best = best_order(program.clone(), &code, &copies, options)?;
+    let loops = loops_that_copy(&best.program);
+    let mut least = copying(&best.program, &best.program.body, &FxHashSet::default());
+    for times in [2, 3] {
+        if loops.is_empty() || least < MIN_COPIED {
+            break;
+        }
+        let (mut program, mut copies) = (program.clone(), copies.clone());
+        let unrolled = unroll::unroll(&mut program, &code, &loops, times, &mut copies.next_step);
+        let Some(branches) = unrolled else { break };
+        // What a loop does not change any more is its operand.
+        copies.results(&mut program);
+        let planned = best_order(program, &code, &copies, options)?;
+        let copied = copying(&planned.program, &planned.program.body, &branches);
+        if copied <= least / 2 && planned.arena.0 <= best.arena.0 + best.arena.0 / 16 + 256 {
+            (best, least) = (planned, copied);
+        }
+    }
+    (best.program.kernels, best.program.constants) = (code.kernels, code.constants);
+    if options.validate {
+        validate::validate(&best)?;
+    }
+    Ok(best)
+}
+
+/// What of a program is the same in every order.
+pub(crate) struct Code {
+    pub(crate) kernels: PrimaryMap<KernelId, Kernel>,
+    pub(crate) constants: PrimaryMap<ConstantId, Vec<u8>>,
+}
+
+impl Code {
+    fn take(program: &mut Program) -> Code {
+        Code {
+            kernels: std::mem::take(&mut program.kernels),
+            constants: std::mem::take(&mut program.constants),
+        }
+    }
+}
+
+/// Bytes copied in an iteration for which a loop may be unrolled.
+const MIN_COPIED: u64 = 1024;
+
+/// How often a loop is taken to run, to weigh the copies inside.
+const ITERATIONS: u64 = 16;
+
+/// The loops that copy carries in every iteration.
+fn loops_that_copy(program: &Program) -> FxHashSet<StepId> {
+    let mut loops = FxHashSet::default();
+    walk::visit(&program.body, &mut |step| {
+        let StepKind::While(inner) = &step.kind else { return };
+        if copying(program, &inner.body, &FxHashSet::default()) >= MIN_COPIED {
+            loops.insert(step.id);
+        }
+    });
+    loops
+}
+
+/// Bytes copied by steps, more for those in loops. The last side of the `ending` branches runs once
+/// in a loop.
+fn copying(program: &Program, steps: &[Step], ending: &FxHashSet<StepId>) -> u64 {
+    let of = |list: &[Step]| copying(program, list, ending);
+    steps
+        .iter()
+        .map(|step| match &step.kind {
+            StepKind::Copy => program.values[step.results[0]].bytes().0,
+            StepKind::While(inner) => {
+                of(&inner.condition).saturating_add(of(&inner.body)).saturating_mul(ITERATIONS)
+            }
+            StepKind::Case(inner) => {
+                let once = ending.contains(&step.id);
+                let last = inner.branches.len() - 1;
+                let side = |(i, b): (usize, &Branch)| {
+                    if once && i == last { of(&b.steps) / ITERATIONS } else { of(&b.steps) }
+                };
+                inner.branches.iter().enumerate().map(side).max().unwrap_or(0)
+            }
+            StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Tile(_) => 0,
+        })
+        .fold(0, u64::saturating_add)
+}
+
+/// Plans a program in each of several orders, as far as time allows, and keeps the best.
+fn best_order(
+    mut program: Program,
+    code: &Code,
+    copies: &Copies,
+    options: &Options,
+) -> Result<Planned, PlanError> {
+    let candidates = schedule::schedule(&mut program);
+    let count = (MAX_PLANNED / (program.body.len() + 1)).clamp(1, candidates.len().max(1));
+    let mut best: Option<(Ordered, (u64, u64))> = None;
+    for candidate in candidates.into_iter().take(count) {
+        let mut ordered = Ordered::new(&program, copies, &candidate);
+        let cost = if count == 1 { (0, 0) } else { ordered.cost(code, options)? };
+        if best.as_ref().is_none_or(|(_, least)| cost < *least) {
+            best = Some((ordered, cost));
+        }
+        if cost == (0, 0) {
+            break;
+        }
+    }
+    let (ordered, _) = best.expect("there is always an order");
+    ordered.finish(code, options)
+}
+
+/// A program in one order.
+struct Ordered {
+    program: Program,
+    copies: Copies,
+    order: &'static str,
+}
+
+impl Ordered {
+    fn new(program: &Program, copies: &Copies, candidate: &schedule::Candidate) -> Ordered {
+        let mut program = program.clone();
+        schedule::apply(&mut program, &candidate.order);
+        Ordered { program, copies: copies.clone(), order: candidate.name }
+    }
+
+    /// Puts in copies until all that must share memory can, then calls `then` with the classes.
+    fn settle<R>(
+        &mut self,
+        code: &Code,
+        options: &Options,
+        then: impl FnOnce(&Context<'_>, &Classes, &Liveness, &Copies) -> R,
+    ) -> Result<R, PlanError> {
+        for _ in 0..MAX_ROUNDS {
+            let program = &self.program;
+            let roots = Roots::new(program);
+            let line = TimeLine::new(program);
+            let live = Liveness::new(program, &roots, &line, &self.copies.held);
+            let held = &self.copies.held;
+            let context =
+                Context::new(program, &roots, &line, options.threads, &code.kernels, held);
+            let mut classes = Classes::new(&context, &live);
+            let needs = alias::must_alias(&context, &mut classes, &self.copies.tried);
+            if !needs.is_empty() {
+                let reasons = readers::reasons(&context, &classes, &needs);
+                let of = |v: ValueId| classes.find(roots.root(v).value);
+                self.copies.insert(&mut self.program, &needs, reasons, &of);
+                continue;
+            }
+            let late = donate::donate(&context, &mut classes, options.strict_aliases);
+            if let Some((result, at, reason)) = late_copy(&context, &classes, &late) {
+                self.copies.result_at(&mut self.program, result, at, reason);
+                continue;
+            }
+            share::in_place(&context, &mut classes);
+            return Ok(then(&context, &classes, &live, &self.copies));
+        }
+        Err(PlanError::Internal("the copies do not come to an end".into()))
+    }
+
+    /// Bytes of the arena, roughly packed, and bytes copied.
+    fn cost(&mut self, code: &Code, options: &Options) -> Result<(u64, u64), PlanError> {
+        self.settle(code, options, |context, classes, _, copies| {
+            let results = result_regions(context, classes);
+            let placement = regions::place(context, classes, &results, rough);
+            let copied = copies.notes(context.program).iter().map(|c| c.bytes.0).sum();
+            (placement.arena, copied)
+        })
+    }
+
+    fn finish(mut self, code: &Code, options: &Options) -> Result<Planned, PlanError> {
+        let order = self.order;
+        let mut planned = self.settle(code, options, |context, classes, live, copies| {
+            finish(context, classes, live, copies, options, order)
+        })?;
+        planned.program = self.program;
+        Ok(planned)
+    }
+}
+
+/// Effort of packing while orders are compared.
+fn rough(_: usize) -> Effort {
+    Effort { comparisons: 0 }
+}
+
+/// Effort of packing the order that is kept: some thirty packings.
+fn thorough(rows: usize) -> Effort {
+    Effort { comparisons: (16 * (rows * rows) as u64).clamp(600_000, 4_000_000) }
+}
+
+/// Where in the body the first late result is copied: result, step, reason. One a round, since each
+/// moves the others.
+fn late_copy(
+    context: &Context<'_>,
+    classes: &Classes,
+    late: &[donate::Late],
+) -> Option<(usize, usize, String)> {
+    let body = &context.program.body;
+    late.iter().find_map(|pair| {
+        let parameter = context.program.parameters[pair.argument as usize].value;
+        let donor = classes.of(context.roots.root(parameter).value);
+        let result = context.program.results[pair.result as usize];
+        let result_class = classes.of(context.roots.root(result).value);
+        let dead = donor.ranges.last()?.1;
+        let made = result_class.ranges.last()?.0;
+        let early = body.partition_point(|s| {
+            let span = context.line.span(s);
+            span.read < dead || span.write <= made
+        });
+        // A loop's result may be named later than its memory is made, and parts come one by one.
+        let base = match context.program.values[result].storage {
+            Storage::View { base, .. } => base,
+            Storage::Parameter(_) | Storage::Constant(_) | Storage::Own => result,
+        };
+        let root = context.roots.root(result).value;
+        let names = |step: &Step| {
+            let mut found = step.results.contains(&base);
+            walk::makes(step, &mut |v| found |= context.roots.root(v).value == root);
+            found
+        };
+        let named = body.iter().rposition(names).map_or(0, |i| i + 1);
+        let at = early.max(named);
+        if dead > context.line.end {
+            return None;
+        }
+        let reason =
+            format!("argument {} is still read when result {} is made", pair.argument, pair.result);
+        Some((pair.result as usize, at, reason))
+    })
+}
+
+/// Where each result is at the end.
+fn result_regions(context: &Context<'_>, classes: &Classes) -> Vec<Region> {
+    let region = |(i, &value): (usize, &ValueId)| {
+        let class = classes.of(context.roots.root(value).value);
+        match class.argument {
+            Some(a) if context.bytes(value) > 0 => Region::Argument(a),
+            Some(_) | None => Region::Output(i as u32),
+        }
+    };
+    context.program.results.iter().enumerate().map(region).collect()
+}
+
+/// The plan of settled classes, all but the program itself.
+fn finish(
+    context: &Context<'_>,
+    classes: &Classes,
+    live: &Liveness,
+    copies: &Copies,
+    options: &Options,
+    order: &'static str,
+) -> Planned {
+    let program = context.program;
+    let results = result_regions(context, classes);
+    let placement = regions::place(context, classes, &results, thorough);
+    let mut places: SecondaryMap<ValueId, Option<Place>> = SecondaryMap::new();
+    let mut notes = Notes {
+        copies: copies.notes(program),
+        lower_bound: Bytes(placement.lower_bound),
+        solver: placement.solver,
+        order,
+        ..Notes::default()
+    };
+    for (value, data) in &program.values {
+        let root = context.roots.root(value);
+        if data.is_empty() || live.ranges[root.value].is_empty() {
+            continue;
+        }
+        let place = match program.values[root.value].storage {
+            Storage::Constant(c) => {
+                Some(Place { region: Region::Constant(c), offset: Bytes::default() })
+            }
+            Storage::Parameter(i) if program.parameters[i as usize].donation == Donation::Kept => {
+                Some(Place { region: Region::Argument(i), offset: Bytes::default() })
+            }
+            Storage::Parameter(_) | Storage::Own | Storage::View { .. } => {
+                placement.places.get(&classes.find(root.value)).copied()
+            }
+        };
+        places[value] =
+            place.map(|p| Place { region: p.region, offset: Bytes(p.offset.0 + root.offset) });
+        notes.live[value] = live.ranges[root.value].to_vec();
+        notes.buffer[value] = classes.find(root.value).as_u32();
+    }
+    walk::visit(&program.body, &mut |step| {
+        if placement.scratch.contains_key(&step.id) {
+            let span = context.line.span(step);
+            notes.scratch_live.insert(step.id, (span.read, span.write + 1));
+        }
+    });
+    notes.donations = donations(context, classes, &results, &places);
+    Planned {
+        program: Program {
+            name: String::new(),
+            values: PrimaryMap::new(),
+            kernels: PrimaryMap::new(),
+            constants: PrimaryMap::new(),
+            parameters: Vec::new(),
+            results: Vec::new(),
+            body: Vec::new(),
+        },
+        places,
+        scratch: placement.scratch,
+        results,
+        threads: options.threads,
+        arena: Bytes(placement.arena),
+        notes,
+    }
+}
+
+fn donations(
+    context: &Context<'_>,
+    classes: &Classes,
+    results: &[Region],
+    places: &SecondaryMap<ValueId, Option<Place>>,
+) -> Vec<DonationNote> {
+    let program = context.program;
+    let mut others = vec![false; program.parameters.len()];
+    for (value, place) in places.iter() {
+        if let Some(Place { region: Region::Argument(i), .. }) = place {
+            let parameter = program.parameters[*i as usize].value;
+            others[*i as usize] |=
+                context.roots.root(value).value != context.roots.root(parameter).value;
+        }
+    }
+    let readers = std::cell::OnceCell::new();
+    let mut notes = Vec::new();
+    for (i, parameter) in program.parameters.iter().enumerate() {
+        let Donation::Donated { preferred } = parameter.donation else { continue };
+        let argument = i as u32;
+        let output =
+            results.iter().position(|r| *r == Region::Argument(argument)).map(|r| r as u32);
+        let reason = match (output, preferred) {
+            (Some(o), Some(p)) if o != p => {
+                format!("the source names result {p}; result {o} goes here without a copy")
+            }
+            (Some(_), _) => String::new(),
+            (None, _) => {
+                let readers =
+                    readers.get_or_init(|| Readers::new(program, context.roots, context.line));
+                donate::refusal(context, classes, readers, argument)
+            }
+        };
+        notes.push(DonationNote {
+            argument,
+            bytes: Bytes(context.bytes(parameter.value)).aligned(),
+            used_as: match output {
+                Some(_) => UsedAs::Output,
+                None if others[i] => UsedAs::Scratch,
+                None => UsedAs::None,
+            },
+            output,
+            reason,
+        });
+    }
+    notes
+}
