@@ -8,7 +8,9 @@ use jaxrs_kernel::affine::Affine;
 use jaxrs_kernel::builder::{LoopOptions, parallel};
 use jaxrs_kernel::dtype::{DType, RegType};
 use jaxrs_kernel::interp::{self, Place};
-use jaxrs_kernel::program::{KernelId, Sharing, Step, StepKind, Storage, Value, ValueId, While};
+use jaxrs_kernel::program::{
+    Donation, KernelId, Sharing, Step, StepKind, Storage, Value, ValueId, While,
+};
 use jaxrs_kernel::{Access, BinaryOp, Compare, CompareKind, KernelBuilder};
 use jaxrs_plan::{Options, Planned, Region, plan};
 use rustc_hash::FxHashMap;
@@ -153,15 +155,15 @@ enum Shape {
 }
 
 /// Plans the loop with a bound that is known, or an argument; returns the plan.
-fn wave(shape: Shape, iterations: i32, known: bool) -> Planned {
+fn wave(shape: Shape, iterations: i32, known: bool, donation: Donation) -> Planned {
     let mut build = Build::default();
-    let a = build.donated(LEN);
-    let b = build.donated(LEN);
+    let a = build.parameter(LEN, donation);
+    let b = build.parameter(LEN, donation);
     let limit = typed(&mut build, "arg", DType::I32, vec![], Storage::Parameter(2));
-    build.program.parameters.push(jaxrs_kernel::program::Parameter {
-        value: limit,
-        donation: jaxrs_kernel::program::Donation::Kept,
-    });
+    build
+        .program
+        .parameters
+        .push(jaxrs_kernel::program::Parameter { value: limit, donation: Donation::Kept });
     let int = |build: &mut Build, op| typed(build, op, DType::I32, vec![], Storage::Own);
     let zero = int(&mut build, "zero");
     let fill = scalar(&mut build, DType::I32, 0, |b, _| b.int(RegType::I32, 0));
@@ -237,8 +239,10 @@ fn bytes(values: impl IntoIterator<Item = f32>) -> Vec<u8> {
 fn loops_mean_the_same() {
     for shape in [Shape::Rotate, Shape::Fresh, Shape::Swap] {
         for iterations in [0, 1, 2, 3, 4, 5, 8, 9] {
-            for known in [true, false] {
-                let planned = wave(shape, iterations, known);
+            let donated = Donation::Donated { preferred: None };
+            let ways = [(true, donated), (false, donated), (true, Donation::Kept)];
+            for (known, donation) in ways {
+                let planned = wave(shape, iterations, known, donation);
                 let (a, b) = expected(shape, 0);
                 let arguments = [bytes(a), bytes(b), iterations.to_le_bytes().to_vec()];
                 let results = run(&planned, &arguments);
@@ -255,7 +259,7 @@ fn loops_mean_the_same() {
 fn known_loops_do_not_copy() {
     for shape in [Shape::Rotate, Shape::Fresh, Shape::Swap] {
         for iterations in [8, 9] {
-            let planned = wave(shape, iterations, true);
+            let planned = wave(shape, iterations, true, Donation::Donated { preferred: None });
             let copied: u64 = planned.notes.copies.iter().map(|c| c.bytes.0).sum();
             assert_eq!(copied, 0, "{iterations} iterations: {:?}", planned.notes.copies);
             let room = if shape == Shape::Fresh { 4 * LEN } else { 0 };
