@@ -53,3 +53,34 @@ fn contraction(one: &Contraction, operands: [DType; 2], out: DType) -> u64 {
     let parts = out.parts();
     Blocks::new(arithmetic, out, right * parts, depth * parts).layout()[3]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{Dot, DotAxis};
+
+    #[test]
+    fn contractions_keep_to_the_limit() {
+        let axis = |extent, lhs, rhs, out| DotAxis { extent, lhs, rhs, out };
+        for (operand, out) in [
+            (DType::F32, DType::F32),
+            (DType::F64, DType::F64),
+            (DType::C128, DType::C128),
+            (DType::BF16, DType::BF16),
+            (DType::I64, DType::I64),
+        ] {
+            for (m, n, k) in [(1, 1, 1), (4000, 4000, 4000), (7, 70000, 9), (0, 3, 3)] {
+                let dot = Dot {
+                    operand_types: [operand; 2],
+                    out,
+                    batch: vec![],
+                    m: vec![axis(m, k as i64, 0, n as i64)],
+                    n: vec![axis(n, 0, 1, 1)],
+                    k: vec![axis(k, 1, n as i64, 0)],
+                };
+                let bytes = scratch(&Library::Dot(dot)).per_thread.0;
+                assert!(bytes <= LIMIT && bytes % 64 == 0, "{operand} {m}x{n}x{k}: {bytes}");
+            }
+        }
+    }
+}

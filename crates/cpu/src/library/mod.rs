@@ -3,6 +3,17 @@
 //! A [`LibraryStep`] is prepared once, when a program is compiled, from the step's description and
 //! its operands' types; [`LibraryStep::run`] (for compiled code: [`run_library`]) then allocates
 //! nothing but what [`library_scratch_bytes`] says. Results do not depend on the number of threads.
+//!
+//! Dots and convolutions are both a `jaxrs_kernel::contraction::Contraction`; `contract` chooses how
+//! each is computed:
+//! * `tiny`: plain loops; `thin`, `thin_loops`: matrix times vector, at the speed of memory; `lines`:
+//!   depthwise convolutions and others that would leave blocks empty; `plain`: any types, from the
+//!   definition.
+//! * `engine`: everything else, by blocks. `tables` say where rows and depths are, `packed`, `pack`
+//!   and `patch` copy them side by side (`groups`: several narrow ones in a number), `tile` is the
+//!   innermost loop over `simd` vectors, `source` converts elements.
+//!
+//! `sort` and `top_k` order rows by the integers of `key`; `spare` keeps what does not fit scratch.
 
 mod contract;
 mod engine;
