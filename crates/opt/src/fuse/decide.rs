@@ -138,7 +138,7 @@ impl Decider<'_> {
                     if updates.iter().any(|&(_, o)| o as usize == number)
                         || updates.iter().any(|&(_, o)| self.reads_updated(op, operand, updated(o)))
                     {
-                        self.need(operand, unit);
+                        self.need(operand, unit, at);
                     } else {
                         let mut site = Site::opaque(unit, op, number, f.ty(operand));
                         site.share = reads_of_loops(f, op);
@@ -152,22 +152,22 @@ impl Decider<'_> {
                 let contraction = matches!(library, Library::Dot(_));
                 if contraction && self.mode == FusionMode::On {
                     let [a, b] = [0, 1].map(|n| strided(f, data.operands[n]));
-                    self.need(a.base, unit);
-                    self.need(b.base, unit);
+                    self.need(a.base, unit, at);
+                    self.need(b.base, unit, at);
                     self.fused.contractions.insert(op, [a, b]);
                 } else {
-                    data.operands.iter().for_each(|&v| self.need(v, unit));
+                    data.operands.iter().for_each(|&v| self.need(v, unit, at));
                 }
             }
             Lowering::Control => {
                 let unit = self.op_unit(op, at);
-                data.operands.iter().for_each(|&v| self.need(v, unit));
+                data.operands.iter().for_each(|&v| self.need(v, unit, at));
                 if region::is_control(f, op) {
                     data.regions.iter().for_each(|&region| self.block(region));
                 }
                 for captured in region::captures(f, op) {
                     if !self.estimates[captured].symbolic {
-                        self.need(captured, unit);
+                        self.need(captured, unit, at);
                     }
                 }
             }
@@ -182,7 +182,9 @@ impl Decider<'_> {
             if self.needed[result] {
                 self.needed[operand] = true;
                 let readers = std::mem::take(&mut self.readers[result]);
-                self.readers[operand].extend(readers);
+                if self.home_of(operand) == Some(at.block) {
+                    self.readers[operand].extend(readers);
+                }
             }
             let same = f.ty(operand).shape == f.ty(result).shape;
             for site in std::mem::take(&mut self.sites[result].0) {
@@ -213,20 +215,24 @@ impl Decider<'_> {
     }
 
     /// Something needs the value in memory.
-    fn need(&mut self, value: ValueId, reader: u32) {
+    fn need(&mut self, value: ValueId, reader: u32, at: &At) {
         self.needed[value] = true;
-        self.readers[value].push(reader);
+        if self.home_of(value) == Some(at.block) {
+            self.readers[value].push(reader);
+        }
+    }
+
+    /// The block in which a value is made: units are numbered block by block.
+    fn home_of(&self, value: ValueId) -> Option<BlockId> {
+        match self.f.values[value].def {
+            ValueDef::Argument(block, _) => Some(block),
+            ValueDef::Result(op, _) => self.home[op].expand(),
+        }
     }
 
     /// A kernel reads the value. Values of outer blocks are memory or symbolic, whoever reads.
     fn read(&mut self, value: ValueId, site: Site, at: &mut At) {
-        let home = match self.f.values[value].def {
-            ValueDef::Argument(block, _) => block,
-            ValueDef::Result(op, _) => match self.home[op].expand() {
-                Some(block) => block,
-                None => return,
-            },
-        };
+        let Some(home) = self.home_of(value) else { return };
         if !self.estimates[value].symbolic {
             let unit = at.units.get_mut(site.unit);
             unit.reads.insert(value);
