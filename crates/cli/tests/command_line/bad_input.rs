@@ -1,8 +1,6 @@
 //! Wrong input comes back as an error with place and facts, and with the right exit status.
 
-mod common;
-
-use common::{Folder, run};
+use crate::common::{Folder, run};
 
 const EXAMPLE: &str = "examples/mlp_train_step/program.mlir";
 const INPUTS: &str = "examples/mlp_train_step/inputs.safetensors";

@@ -1,8 +1,6 @@
 //! Every command does what the command line's contract says.
 
-mod common;
-
-use common::{Folder, root, run};
+use crate::common::{Folder, root, run};
 use serde_json::Value;
 
 const EXAMPLE: &str = "examples/mlp_train_step/program.mlir";

@@ -1,0 +1,5 @@
+//! The command line as a user meets it.
+
+mod bad_input;
+mod common;
+mod main_paths;
