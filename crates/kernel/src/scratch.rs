@@ -79,7 +79,10 @@ mod tests {
                     k: vec![axis(k, 1, n as i64, 0)],
                 };
                 let bytes = scratch(&Library::Dot(dot)).per_thread.0;
-                assert!(bytes <= LIMIT && bytes % 64 == 0, "{operand} {m}x{n}x{k}: {bytes}");
+                assert!(
+                    bytes <= LIMIT && bytes.is_multiple_of(64),
+                    "{operand} {m}x{n}x{k}: {bytes}"
+                );
             }
         }
     }

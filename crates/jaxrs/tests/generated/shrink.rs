@@ -51,7 +51,7 @@ enum Step {
     /// The op's results are constants.
     Fix(OpId, BlockId),
     /// The loop loses a carry.
-    Carry(OpId, BlockId, usize),
+    Carry(OpId, usize),
 }
 
 fn entry(case: &Case) -> &Function {
@@ -80,7 +80,7 @@ fn steps(case: &Case) -> Vec<Step> {
         }
         if matches!(f.ops[op].op, Op::While(_)) {
             let carries = f.ops[op].operands.len();
-            steps.extend((0..carries).map(|n| Step::Carry(op, block, n)));
+            steps.extend((0..carries).map(|n| Step::Carry(op, n)));
         }
     }
     steps
@@ -145,7 +145,7 @@ fn apply(case: &Case, step: &Step) -> Option<Case> {
             }
             f.blocks[block].ops.retain(|&other| other != op);
         }
-        Step::Carry(op, _, n) => {
+        Step::Carry(op, n) => {
             let data = f.ops[op].clone();
             let next = f.blocks[data.regions[1]].yields[n];
             let counts = f.defining_op(next).is_some_and(|op| case.protected.contains(&op));
