@@ -300,6 +300,13 @@ impl<'r> Gen<'r> {
         value
     }
 
+    /// Whether the total order of the value's elements is known: the sign of a computed NaN is not.
+    pub fn has_order(&self, value: ValueId) -> bool {
+        let dtype = self.dtype(value);
+        let given = self.f.parameters().contains(&value) && self.inputs.is_some();
+        !dtype.is_complex() && (!dtype.is_float() || self.bound(value).is_finite() || given)
+    }
+
     /// A shape of the program's extents.
     pub fn any_shape(&mut self, most: usize) -> Vec<u64> {
         let rank = self.r.index(most + 1);

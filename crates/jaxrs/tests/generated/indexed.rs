@@ -153,7 +153,7 @@ fn write(
 }
 
 pub fn sort(g: &mut Gen<'_>) -> Option<ValueId> {
-    let x = g.any_where(|g, v| g.f.ty(v).rank() > 0 && !g.dtype(v).is_complex())?;
+    let x = g.any_where(|g, v| g.f.ty(v).rank() > 0 && g.has_order(v))?;
     let ty = g.ty(x);
     let axis = g.r.index(ty.rank());
     let mut operands = vec![x];
@@ -162,7 +162,11 @@ pub fn sort(g: &mut Gen<'_>) -> Option<ValueId> {
     for n in 1..keys + payloads {
         let dtype = g.any_dtype();
         let dtype = if n < keys && dtype.is_complex() { DType::I32 } else { dtype };
-        operands.push(g.of(&TensorType::new(ty.shape.clone(), dtype)));
+        let operand = g.of(&TensorType::new(ty.shape.clone(), dtype));
+        if n < keys && !g.has_order(operand) {
+            return None;
+        }
+        operands.push(operand);
     }
     let types: Vec<DType> = operands.iter().flat_map(|&v| [g.dtype(v), g.dtype(v)]).collect();
     let direction = g.r.pick(&[Direction::Lt, Direction::Gt]);
@@ -195,7 +199,7 @@ pub fn sort(g: &mut Gen<'_>) -> Option<ValueId> {
 }
 
 pub fn top_k(g: &mut Gen<'_>) -> Option<ValueId> {
-    let x = g.any_where(|g, v| g.f.ty(v).rank() > 0 && !g.dtype(v).is_complex())?;
+    let x = g.any_where(|g, v| g.f.ty(v).rank() > 0 && g.has_order(v))?;
     let extent = *g.shape(x).last()?;
     let k = g.r.below(extent + 1);
     let results = g.push(TopK { k }, &[x], &[])?;

@@ -44,7 +44,8 @@ pub fn compare(g: &mut Gen<'_>) -> Option<ValueId> {
 pub fn compare_values(g: &mut Gen<'_>, x: ValueId, y: ValueId) -> Option<ValueId> {
     let dtype = g.dtype(x);
     let direction = g.r.pick(if dtype.is_complex() { &DIRECTIONS[..2] } else { &DIRECTIONS });
-    let order = (dtype.is_float() && g.r.percent(20)).then_some(Order::Total);
+    let order = (g.has_order(x) && g.has_order(y) && dtype.is_float() && g.r.percent(20))
+        .then_some(Order::Total);
     g.add(Compare { direction, order }, &[x, y], 1.0)
 }
 
