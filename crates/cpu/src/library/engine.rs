@@ -14,7 +14,7 @@ use super::tile::{Kernels, MOST_COLUMNS, MOST_ROWS, Machine, Run, Tile, Tiled};
 use crate::pool::Pool;
 use jaxrs_kernel::DType;
 use jaxrs_kernel::contraction::{
-    Arithmetic, Blocks, Contraction, DEPTH_BLOCK, DepthAxis, RowAxis, STAGED_ROWS,
+    Arithmetic, Blocks, Contraction, DEPTH_BLOCK, DepthAxis, RIGHT_UNIT, RowAxis, STAGED_ROWS,
 };
 use std::cell::RefCell;
 
@@ -194,7 +194,8 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         let buffers = Buffers { left: operands[first], right: operands[second], out, scratch };
         let work = batches * left * right * depth.max(1);
         let threads = if work < ONE_THREAD { 1 } else { pool.threads() as u64 };
-        let right_tasks = right.div_ceil(self.blocks.right);
+        let columns = self.task_columns(left, right, batches, threads);
+        let right_tasks = right.div_ceil(columns);
         let rows = self.task_rows(left, batches * right_tasks, threads, depth);
         let left_tasks = left.div_ceil(rows);
         let task = |number: u64| {
@@ -204,7 +205,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             Task {
                 batch,
                 left: span(left_task, rows, left),
-                right: span(right_task, self.blocks.right, right),
+                right: span(right_task, columns, right),
             }
         };
         let count = batches * left_tasks * right_tasks;
@@ -221,6 +222,21 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         } else {
             pool.each(count as i64, one);
         }
+    }
+
+    /// Right rows of a task: a block, or less where few left rows leave no other way to give all
+    /// threads work without reading the right side twice.
+    fn task_columns(&self, left: u64, right: u64, batches: u64, threads: u64) -> u64 {
+        let few = left <= FEW_TILES * self.kernels.rows as u64;
+        if threads == 1 || !few {
+            return self.blocks.right;
+        }
+        let wanted = (4 * threads).div_ceil(batches);
+        right
+            .div_ceil(wanted)
+            .next_multiple_of(RIGHT_UNIT)
+            .max(2 * RIGHT_UNIT)
+            .min(self.blocks.right)
     }
 
     /// Left rows of a task: enough to make packing the right side cheap, few enough to give all
