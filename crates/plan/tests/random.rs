@@ -6,7 +6,7 @@ use jaxrs_plan::{Options, plan, validate};
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 300 } else { 6_000 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 300 } else { 1_000 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn plans_hold(seed in any::<u64>(), size in 1usize..25, threads in 1u32..3, strict: bool) {
