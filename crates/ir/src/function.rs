@@ -148,6 +148,22 @@ impl Function {
         self.add_argument(self.body, ty)
     }
 
+    /// Puts the parameters in another order, with their attributes.
+    pub fn reorder_parameters(&mut self, order: Vec<ValueId>) {
+        let attributes = order
+            .iter()
+            .map(|value| {
+                let old = self.parameters().iter().position(|v| v == value);
+                self.parameter_attributes[old.expect("a parameter")].clone()
+            })
+            .collect();
+        self.parameter_attributes = attributes;
+        for (position, &value) in order.iter().enumerate() {
+            self.values[value].def = ValueDef::Argument(self.body, position as u32);
+        }
+        self.blocks[self.body].arguments = order;
+    }
+
     /// Adds an argument to a block.
     pub fn add_argument(&mut self, block: BlockId, ty: TensorType) -> ValueId {
         let position = self.blocks[block].arguments.len() as u32;

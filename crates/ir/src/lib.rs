@@ -7,19 +7,25 @@
 //! * [`verify`]: what a well-formed module is.
 //! * [`interpret`]: the reference semantics, plain and slow.
 //! * [`lower`]: how an op describes itself to kernels.
+//! * [`builder`]: appends ops whose result types are inferred; [`transform`]: derivatives and
+//!   batching of functions.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod attribute;
+pub mod builder;
+pub mod copy;
 pub mod error;
 pub mod function;
 pub mod interpret;
 pub mod literal;
 pub mod lower;
 pub mod ops;
+pub mod region;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod transform;
 pub mod types;
 pub mod verify;
 

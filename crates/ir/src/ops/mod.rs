@@ -18,6 +18,7 @@ use crate::function::{BlockId, Function, OpData, OpId, ValueId};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::Lowering;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 pub use elementwise::Elementwise;
 
@@ -245,6 +246,30 @@ macro_rules! ops {
                     $(Op::$op(this) => this.evaluate(frame, op, operands),)*
                 }
             }
+
+            /// See [`Rules::jvp`].
+            pub fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+                match self {
+                    Op::Elementwise(this) => this.jvp(cx, op),
+                    $(Op::$op(this) => this.jvp(cx, op),)*
+                }
+            }
+
+            /// See [`Rules::transpose`].
+            pub fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+                match self {
+                    Op::Elementwise(this) => this.transpose(cx, op),
+                    $(Op::$op(this) => Rules::transpose(this, cx, op),)*
+                }
+            }
+
+            /// See [`Rules::batch`].
+            pub fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+                match self {
+                    Op::Elementwise(_) => cx.is_elementwise(op),
+                    $(Op::$op(this) => this.batch(cx, op),)*
+                }
+            }
         }
 
         /// How an op of a function is lowered.
@@ -331,3 +356,67 @@ ops! {
     transpose::Transpose,
     while_loop::While,
 }
+
+/// Ops whose rules are not written yet.
+macro_rules! without_rules {
+    ($($op:ident),* $(,)?) => {
+        $(impl Rules for $op {
+            fn jvp(&self, _: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+                crate::transform::none(op, "derivative", "it is not written yet")
+            }
+
+            fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+                crate::transform::none(op, "transpose", "it is not written yet")
+            }
+
+            fn batch(&self, _: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+                crate::transform::none(op, "batching rule", "it is not written yet")
+            }
+        })*
+    };
+}
+
+without_rules!(
+    BatchNormGrad,
+    BatchNormInference,
+    BatchNormTraining,
+    BitcastConvert,
+    Broadcast,
+    BroadcastInDim,
+    Call,
+    Case,
+    Check,
+    Clamp,
+    Compare,
+    Composite,
+    Concatenate,
+    Constant,
+    ConstantLike,
+    Convert,
+    Convolution,
+    CustomCall,
+    DotGeneral,
+    DynamicSlice,
+    DynamicUpdateSlice,
+    Gather,
+    GetDimensionSize,
+    If,
+    Iota,
+    Map,
+    OptimizationBarrier,
+    Pad,
+    Reduce,
+    ReducePrecision,
+    ReduceWindow,
+    Reshape,
+    Reverse,
+    RngBitGenerator,
+    Scatter,
+    Select,
+    SelectAndScatter,
+    Slice,
+    Sort,
+    TopK,
+    Transpose,
+    While,
+);

@@ -1,8 +1,8 @@
 //! The SSA function that a step stands for.
 
 use super::Builder;
-use crate::passes::copy::Copied;
 use crate::passes::region;
+use jaxrs_ir::copy::Copied;
 use jaxrs_ir::{Function, OpId, ValueId};
 use jaxrs_kernel::program::OriginId;
 use rustc_hash::FxHashSet;

@@ -1,6 +1,6 @@
 //! Makes one flat function of a module's entry: every call is replaced by its callee's ops.
 
-use super::copy::Copied;
+use jaxrs_ir::copy::Copied;
 use jaxrs_ir::{BlockId, Error, Function, Location, Module, OpId};
 
 /// More ops and calls than this while inlining, and the program is refused: calls in a tree double.

@@ -3,7 +3,6 @@
 pub mod algebra;
 pub mod barriers;
 pub mod canonicalize;
-pub mod copy;
 pub mod cse;
 pub mod dce;
 pub mod fold;

@@ -1,9 +1,9 @@
 //! Copies into a region the broadcasts that it captures: it captures the small operand instead,
 //! and its kernels read that. Must come after the last search for equal ops.
 
-use super::copy::Copied;
 use super::region;
 use super::rewrite::{self, Rewriter};
+use jaxrs_ir::copy::Copied;
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueId};
 use rustc_hash::FxHashMap;
 

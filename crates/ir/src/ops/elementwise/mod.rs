@@ -14,6 +14,7 @@ mod bessel;
 mod bits;
 mod complex;
 mod complex_functions;
+mod derivative;
 mod error_function;
 mod evaluate;
 mod exponential;

@@ -1,6 +1,6 @@
 //! Copies ops from one function into another.
 
-use jaxrs_ir::{BlockId, Function, OpId, ValueId};
+use crate::function::{BlockId, Function, OpId, ValueId};
 use rustc_hash::FxHashMap;
 
 /// The values copied so far: of the source function, to the target's.
