@@ -16,6 +16,8 @@
 
 mod batch;
 mod jvp;
+#[cfg(test)]
+pub(crate) mod testing;
 mod transpose;
 
 pub use batch::{Batch, Batched, batch};
