@@ -44,7 +44,7 @@ const BARS: &[Bar] = &[
     bar("stablehlo.atan2", 4.0, 4.0),
     bar("chlo.erf", 2.0, 2.0),
     bar("chlo.erfc", 2.0, 2.0),
-    bar("chlo.erf_inv", 8.0, 8.0),
+    bar("chlo.erf_inv", 4.0, 4.0),
     bar("chlo.bessel_i1e", 8.0, 1.0),
     Bar { op: "chlo.lgamma", double: 16.0, single: 1.0, absolute: 64.0 },
     Bar { op: "chlo.digamma", double: 16.0, single: 1.0, absolute: 16.0 },

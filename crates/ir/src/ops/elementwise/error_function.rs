@@ -104,9 +104,24 @@ const ERF_INV_32: [&[f64]; 2] = [
         -1.953726835e-04,
     ],
 ];
-/// The same in `w - 3.125` below 6.25, in `sqrt(w) - 3.25` below 16 and in `sqrt(w) - 5` above; to
-/// 2^-52.5.
-const ERF_INV_64: [&[f64]; 3] = [
+/// The same in `w` below 1.5 (the next one would lose two bits there), in `w - 3.125` below 6.25, in
+/// `sqrt(w) - 3.25` below 16 and in `sqrt(w) - 5` above; to 2^-52.5.
+const ERF_INV_64: [&[f64]; 4] = [
+    &[
+        0.886226925452758,
+        0.23201366653465047,
+        0.011549342038422535,
+        -0.002335101643882271,
+        -0.00012804327640349874,
+        4.6611355945278926e-05,
+        2.020248521013772e-06,
+        -1.0130975030324075e-06,
+        -3.65031296160684e-08,
+        2.198126109847322e-08,
+        1.3351305753503895e-09,
+        -8.045406688602947e-10,
+        6.799780164647956e-11,
+    ],
     &[
         1.653654562683103,
         0.24015818242558948,
@@ -251,15 +266,18 @@ pub(super) fn erf_inv(m: &mut Math<'_>, x: Reg) -> Reg {
     let w = m.neg(w);
     let root = m.sqrt(w);
     let slope = if m.wide() {
+        let nearest = m.poly(w, ERF_INV_64[0]);
         let at = m.add_c(w, -3.125);
-        let near = m.poly(at, ERF_INV_64[0]);
+        let near = m.poly(at, ERF_INV_64[1]);
         let at = m.add_c(root, -3.25);
-        let middle = m.poly(at, ERF_INV_64[1]);
+        let middle = m.poly(at, ERF_INV_64[2]);
         let at = m.add_c(root, -5.0);
-        let far = m.poly(at, ERF_INV_64[2]);
+        let far = m.poly(at, ERF_INV_64[3]);
         let (below_far, below_middle) = (m.lt(w, 16.0), m.lt(w, 6.25));
+        let below_near = m.lt(w, 1.5);
         let value = m.select(below_far, middle, far);
-        m.select(below_middle, near, value)
+        let value = m.select(below_middle, near, value);
+        m.select(below_near, nearest, value)
     } else {
         let at = m.add_c(w, -2.5);
         let near = m.poly(at, ERF_INV_32[0]);
