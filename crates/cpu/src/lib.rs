@@ -21,7 +21,8 @@ pub use lone::LoneKernel;
 use codegen::Vectors;
 use codegen::entry::{self, EntryInput};
 use codegen::target::{Code, Effort, Target, Texts, Workspace, namespace};
-use cranelift_entity::SecondaryMap;
+use codegen::tight::{self, Tight};
+use cranelift_entity::{EntitySet, SecondaryMap};
 use executable::Layout;
 use helpers::Helper;
 use jaxrs_kernel::program::{KernelId, Library, Program, SortOrder, Step, StepId, StepKind};
@@ -31,7 +32,7 @@ use jaxrs_runtime::Interface;
 use library::LibraryStep;
 use memory::CodeMemory;
 use pool::{KernelFn, Pool};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use thiserror::Error;
@@ -129,7 +130,12 @@ impl Parts {
             options.threads.min(planned_threads)
         };
         let (layout, constants) = Layout::new(planned);
-        let (distinct, kernel_numbers) = distinct_kernels(program);
+        // Hooks want every step's values in memory.
+        let loops = match options.hook {
+            None => tight::find(program, &layout),
+            Some(_) => FxHashMap::default(),
+        };
+        let (distinct, kernel_numbers) = distinct_kernels(program, &loops);
         let mut splits = SecondaryMap::new();
         for (id, kernel) in &program.kernels {
             splits[id] = work::split(kernel, threads);
@@ -143,6 +149,7 @@ impl Parts {
             kernels: &kernel_numbers,
             splits: &splits,
             library: &library_numbers,
+            loops: &loops,
             hooks: options.hook.is_some(),
             poison: poison.as_ref(),
         };
@@ -243,7 +250,7 @@ fn compile_all(
     let (mine, theirs, entry) = std::thread::scope(|scope| {
         let other = several.then(|| scope.spawn(|| some_kernels(&mut Workspace::new())));
         let mut work = Workspace::new();
-        let entry = entry::compile(entry_target, &mut work, texts, input);
+        let entry = entry::compile([entry_target, target], &mut work, texts, input);
         let mine = some_kernels(&mut work);
         let theirs = other.map(|thread| thread.join().expect("code generation does not panic"));
         (mine, theirs, entry)
@@ -254,12 +261,18 @@ fn compile_all(
     Ok((codes.into_iter().map(|(_, code)| code).collect(), entry?))
 }
 
-/// Kernels that are equal but for their name share their code.
-fn distinct_kernels(program: &Program) -> (Vec<KernelId>, SecondaryMap<KernelId, u32>) {
+/// Of the kernels that are called, those that are equal but for their name share their code.
+fn distinct_kernels(
+    program: &Program,
+    loops: &FxHashMap<StepId, Tight<'_>>,
+) -> (Vec<KernelId>, SecondaryMap<KernelId, u32>) {
+    let inlined = loops.values().flat_map(|tight| &tight.inlined).copied().collect();
+    let mut called = EntitySet::with_capacity(program.kernels.len());
+    called_kernels(&program.body, &inlined, &mut called);
     let mut seen: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
     let mut distinct: Vec<KernelId> = Vec::new();
     let mut numbers = SecondaryMap::new();
-    for (id, kernel) in &program.kernels {
+    for (id, kernel) in program.kernels.iter().filter(|(id, _)| called.contains(*id)) {
         let candidates = seen.entry(fingerprint(kernel)).or_default();
         let equal = |number: &&u32| {
             let other = &program.kernels[distinct[**number as usize]];
@@ -279,6 +292,34 @@ fn distinct_kernels(program: &Program) -> (Vec<KernelId>, SecondaryMap<KernelId,
         };
     }
     (distinct, numbers)
+}
+
+fn called_kernels(steps: &[Step], inlined: &FxHashSet<StepId>, called: &mut EntitySet<KernelId>) {
+    for step in steps {
+        match &step.kind {
+            StepKind::Kernel(kernel) => {
+                if !inlined.contains(&step.id) {
+                    called.insert(*kernel);
+                }
+            }
+            StepKind::Library(Library::Sort(sort)) => {
+                if let SortOrder::Kernel(kernel) = sort.order {
+                    called.insert(kernel);
+                }
+            }
+            StepKind::Library(_) | StepKind::Copy => {}
+            StepKind::While(inner) => {
+                called_kernels(&inner.condition, inlined, called);
+                called_kernels(&inner.body, inlined, called);
+            }
+            StepKind::Case(inner) => {
+                for branch in &inner.branches {
+                    called_kernels(&branch.steps, inlined, called);
+                }
+            }
+            StepKind::Tile(tile) => called_kernels(&tile.steps, inlined, called),
+        }
+    }
 }
 
 fn fingerprint(kernel: &Kernel) -> u64 {

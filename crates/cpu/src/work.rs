@@ -22,12 +22,22 @@ pub(crate) struct Split {
 /// How the kernel is split; none if it runs on the calling thread.
 pub(crate) fn split(kernel: &Kernel, threads: usize) -> Option<Split> {
     let range = kernel.range.filter(|&range| range > 1)?;
-    let total = INSTRUCTION * block(kernel, &kernel.body);
+    let total = nanoseconds(kernel);
     if threads < 2 || total < LEAST_PARALLEL {
         return None;
     }
     let grain = (LEAST_PART * range as f64 / total).ceil().max(1.0);
     Some(Split { range: range as i64, grain: grain as i64 })
+}
+
+/// About how long the whole kernel takes on one thread.
+pub(crate) fn nanoseconds(kernel: &Kernel) -> f64 {
+    INSTRUCTION * instructions(kernel)
+}
+
+/// About how many instructions run if there are no vectors.
+pub(crate) fn instructions(kernel: &Kernel) -> f64 {
+    block(kernel, &kernel.body)
 }
 
 fn block(kernel: &Kernel, block_: &Block) -> f64 {

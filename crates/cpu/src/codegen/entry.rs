@@ -6,20 +6,24 @@
 
 use super::CompileError;
 use super::nest::arguments;
+use super::registers::Registers;
 use super::target::{Code, Symbol, Target, Texts, Workspace, namespace};
+use super::tight::Tight;
 use crate::executable::{BASES_OFFSET, Layout};
 use crate::helpers::Helper;
 use crate::poison::Poison;
 use crate::work::Split;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    Block, InstBuilder, JumpTableData, MemFlagsData, StackSlot, StackSlotData, StackSlotKind,
-    Value, types,
+    Block, BlockCall, InstBuilder, JumpTableData, MemFlagsData, StackSlot, StackSlotData,
+    StackSlotKind, Value, types,
 };
 use cranelift_entity::SecondaryMap;
 use cranelift_frontend::FunctionBuilder;
 use jaxrs_kernel::DType;
-use jaxrs_kernel::program::{Bytes, Case, KernelId, Program, Step, StepKind, Tile, ValueId, While};
+use jaxrs_kernel::program::{
+    Bytes, Case, KernelId, Program, Step, StepId, StepKind, Tile, ValueId, While,
+};
 use rustc_hash::FxHashMap;
 
 /// Steps of one function, nested ones included.
@@ -34,7 +38,9 @@ pub(crate) struct EntryInput<'a> {
     /// How kernels are split over threads.
     pub(crate) splits: &'a SecondaryMap<KernelId, Option<Split>>,
     /// The prepared library steps' numbers.
-    pub(crate) library: &'a FxHashMap<jaxrs_kernel::program::StepId, u32>,
+    pub(crate) library: &'a FxHashMap<StepId, u32>,
+    /// The loops of cheap iterations; none of them if hooks are called.
+    pub(crate) loops: &'a FxHashMap<StepId, Tight<'a>>,
     /// Whether hooks are called.
     pub(crate) hooks: bool,
     /// What is overwritten where.
@@ -45,11 +51,13 @@ pub(crate) struct EntryInput<'a> {
 enum Part<'a> {
     Steps(&'a [Step]),
     Tile(&'a Step, &'a Tile),
+    Loop(&'a Step, &'a While),
 }
 
-/// Compiles the entry; part 0 is where it starts.
+/// Compiles the entry, what runs once quickly, loops of cheap iterations well; part 0 is where it
+/// starts.
 pub(crate) fn compile(
-    target: &Target,
+    [once, fast]: [&Target; 2],
     work: &mut Workspace,
     texts: Texts,
     input: &EntryInput<'_>,
@@ -59,17 +67,23 @@ pub(crate) fn compile(
     while let Some(part) = parts.get(codes.len()) {
         let first = codes.is_empty();
         let code = match *part {
-            Part::Steps(steps) => target.compile(work, &[types::I64], texts, |builder| {
-                let mut entry = Entry::open(builder, target, input, &mut parts);
+            Part::Steps(steps) => once.compile(work, &[types::I64], texts, |builder| {
+                let mut entry = Entry::open(builder, once, input, &mut parts);
                 if let (true, Some(poison)) = (first, input.poison) {
                     entry.fill(&poison.first);
                 }
                 entry.list(steps, None);
                 entry.close();
             })?,
-            Part::Tile(step, tile) => target.compile(work, &[types::I64; 4], texts, |builder| {
-                let mut entry = Entry::open(builder, target, input, &mut parts);
+            Part::Tile(step, tile) => once.compile(work, &[types::I64; 4], texts, |builder| {
+                let mut entry = Entry::open(builder, once, input, &mut parts);
                 entry.blocks(step, tile);
+                entry.close();
+            })?,
+            Part::Loop(step, inner) => fast.compile(work, &[types::I64], texts, |builder| {
+                let mut entry = Entry::open(builder, fast, input, &mut parts);
+                entry.registers = Some(entry.open_registers(&input.loops[&step.id]));
+                entry.while_(step, inner);
                 entry.close();
             })?,
         };
@@ -78,10 +92,12 @@ pub(crate) fn compile(
     Ok(codes)
 }
 
-struct Entry<'e, 'b, 'a> {
-    builder: &'e mut FunctionBuilder<'b>,
-    target: &'e Target,
-    input: &'e EntryInput<'a>,
+pub(super) struct Entry<'e, 'b, 'a> {
+    pub(super) builder: &'e mut FunctionBuilder<'b>,
+    pub(super) target: &'e Target,
+    pub(super) input: &'e EntryInput<'a>,
+    /// The values in registers, in a loop of cheap iterations.
+    pub(super) registers: Option<Registers<'a>>,
     parts: &'e mut Vec<Part<'a>>,
     params: Vec<Value>,
     context: Value,
@@ -92,14 +108,14 @@ struct Entry<'e, 'b, 'a> {
 }
 
 /// The values that live in a thread's scratch while a block of rows runs.
-struct Local {
+pub(super) struct Local {
     scratch: Value,
     first_row: Value,
     row_bytes: i64,
     offset: i64,
 }
 
-type Locals<'l> = Option<&'l FxHashMap<ValueId, Local>>;
+pub(super) type Locals<'l> = Option<&'l FxHashMap<ValueId, Local>>;
 
 impl<'e, 'b, 'a> Entry<'e, 'b, 'a> {
     fn open(
@@ -117,7 +133,18 @@ impl<'e, 'b, 'a> Entry<'e, 'b, 'a> {
         let bases = builder.ins().load(types::I64, flags, context, BASES_OFFSET);
         let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
         let pointers = builder.create_sized_stack_slot(slot);
-        Entry { builder, target, input, parts, params, context, bases, pointers, pointers_used: 1 }
+        Entry {
+            builder,
+            target,
+            input,
+            registers: None,
+            parts,
+            params,
+            context,
+            bases,
+            pointers,
+            pointers_used: 1,
+        }
     }
 
     fn close(self) {
@@ -125,8 +152,12 @@ impl<'e, 'b, 'a> Entry<'e, 'b, 'a> {
         self.builder.func.sized_stack_slots[self.pointers].size = 8 * self.pointers_used;
     }
 
-    fn int(&mut self, value: i64) -> Value {
+    pub(super) fn int(&mut self, value: i64) -> Value {
         self.builder.ins().iconst(types::I64, value)
+    }
+
+    fn int32(&mut self, value: i64) -> Value {
+        self.builder.ins().iconst(types::I32, value)
     }
 
     /// Steps in order, those of a long list in functions of their own.
@@ -164,15 +195,23 @@ impl<'e, 'b, 'a> Entry<'e, 'b, 'a> {
             self.hook(step, 0);
         }
         match &step.kind {
-            StepKind::Kernel(kernel) => self.kernel(step, *kernel, locals),
-            StepKind::Library(_) => self.library(step),
-            StepKind::Copy => {
-                let (from, to) = (step.operands[0], step.results[0]);
-                self.copy(from, to, locals);
+            StepKind::Kernel(kernel) if self.is_inlined(step) => self.inline(step, *kernel),
+            StepKind::Copy if self.is_scalar(step.operands[0], step.results[0]) => {
+                self.hand_over([(step.operands[0], step.results[0])].into_iter());
             }
+            StepKind::Copy => self.copy(step.operands[0], step.results[0], locals),
+            StepKind::While(_) if self.is_tight(step) => self.tight(step),
             StepKind::While(inner) => self.while_(step, inner),
             StepKind::Case(inner) => self.case(step, inner),
-            StepKind::Tile(tile) => self.tile(step, tile),
+            StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Tile(_) => {
+                self.flush(step);
+                match &step.kind {
+                    StepKind::Kernel(kernel) => self.kernel(step, *kernel, locals),
+                    StepKind::Tile(tile) => self.tile(step, tile),
+                    _ => self.library(step),
+                }
+                self.reload(step);
+            }
         }
         if self.input.hooks && locals.is_none() {
             self.hook(step, 1);
@@ -212,7 +251,7 @@ impl<'e, 'b, 'a> Entry<'e, 'b, 'a> {
 
     /// The address of a value's first byte (of a tile's local value: where it would be if the
     /// block at hand were a piece of the whole).
-    fn address(&mut self, value: ValueId, locals: Locals<'_>) -> Value {
+    pub(super) fn address(&mut self, value: ValueId, locals: Locals<'_>) -> Value {
         let (root, within) = self.input.layout.root(self.input.program, value);
         if let Some(local) = locals.and_then(|l| l.get(&root)) {
             let back = self.builder.ins().imul_imm_s(local.first_row, local.row_bytes);
@@ -228,14 +267,21 @@ impl<'e, 'b, 'a> Entry<'e, 'b, 'a> {
 
     /// The addresses of a step's operands, then results, in memory.
     fn pointers(&mut self, step: &Step, locals: Locals<'_>) -> Value {
-        for (position, &value) in step.operands.iter().chain(&step.results).enumerate() {
-            let address = self.address(value, locals);
-            let offset = i32::try_from(8 * position).expect("few operands");
-            self.builder.ins().stack_store(types::I64, address, self.pointers, offset);
+        if let Some(ready) = self.registers.as_ref().and_then(|r| r.pointers.get(&step.id)) {
+            return self.builder.ins().stack_addr(types::I64, *ready, 0);
         }
+        self.fill_pointers(step, self.pointers, locals);
         let count = (step.operands.len() + step.results.len()) as u32;
         self.pointers_used = self.pointers_used.max(count);
         self.builder.ins().stack_addr(types::I64, self.pointers, 0)
+    }
+
+    pub(super) fn fill_pointers(&mut self, step: &Step, slot: StackSlot, locals: Locals<'_>) {
+        for (position, &value) in step.operands.iter().chain(&step.results).enumerate() {
+            let address = self.address(value, locals);
+            let offset = i32::try_from(8 * position).expect("few operands");
+            self.builder.ins().stack_store(types::I64, address, slot, offset);
+        }
     }
 
     fn kernel(&mut self, step: &Step, kernel: KernelId, locals: Locals<'_>) {
@@ -300,14 +346,34 @@ impl<'e, 'b, 'a> Entry<'e, 'b, 'a> {
         self.call(Helper::Copy, &[to, from, bytes]);
     }
 
-    /// Copies each value to its counterpart unless they share their place.
+    /// Copies each value to its counterpart unless they share their place. Registers are read
+    /// before any of them is set.
     fn hand_over(&mut self, pairs: impl Iterator<Item = (ValueId, ValueId)>) {
+        let mut scalars = Vec::new();
         for (from, to) in pairs {
             let layout = self.input.layout;
-            if layout.place(self.input.program, from) != layout.place(self.input.program, to) {
+            let together =
+                layout.place(self.input.program, from) == layout.place(self.input.program, to);
+            if self.is_scalar(from, to) {
+                let value = self.scalar(from);
+                scalars.push((to, value, together && self.is_in_memory(from)));
+            } else if !together {
                 self.copy(from, to, None);
             }
         }
+        for (to, value, stored) in scalars {
+            self.set(to, value, stored);
+        }
+    }
+
+    /// A loop of cheap iterations, in a function of its own.
+    fn tight(&mut self, step: &'a Step) {
+        let StepKind::While(inner) = &step.kind else { unreachable!("{} is a loop", step.id) };
+        let index = self.parts.len() as u32;
+        self.parts.push(Part::Loop(step, inner));
+        let symbol = Symbol { namespace: namespace::ENTRY, index };
+        let function = self.target.import(self.builder, symbol, &[types::I64], &[]);
+        self.builder.ins().call(function, &[self.context]);
     }
 
     fn while_(&mut self, step: &'a Step, inner: &'a While) {
@@ -317,9 +383,7 @@ impl<'e, 'b, 'a> Entry<'e, 'b, 'a> {
         self.builder.ins().jump(head, &[]);
         self.builder.switch_to_block(head);
         self.list(&inner.condition, None);
-        let address = self.address(inner.condition_value, None);
-        let flags = MemFlagsData::trusted();
-        let condition = self.builder.ins().load(types::I8, flags, address, 0);
+        let condition = self.scalar(inner.condition_value);
         self.builder.ins().brif(condition, body, &[], exit, &[]);
         self.builder.switch_to_block(body);
         self.list(&inner.body, None);
@@ -332,30 +396,34 @@ impl<'e, 'b, 'a> Entry<'e, 'b, 'a> {
     fn case(&mut self, step: &'a Step, inner: &'a Case) {
         let selector = step.operands[0];
         let boolean = self.input.program.values[selector].dtype == DType::I1;
-        let address = self.address(selector, None);
-        let last = inner.branches.len() as i64 - 1;
-        let flags = MemFlagsData::trusted();
-        let index = if boolean {
-            let value = self.builder.ins().load(types::I8, flags, address, 0);
-            let (zero, one) = (
-                self.builder.ins().iconst(types::I32, 0),
-                self.builder.ins().iconst(types::I32, last.min(1)),
-            );
-            self.builder.ins().select(value, zero, one)
-        } else {
-            self.builder.ins().load(types::I32, flags, address, 0)
-        };
+        let mut index = self.scalar(selector);
         let blocks: Vec<Block> =
             inner.branches.iter().map(|_| self.builder.create_block()).collect();
         let exit = self.builder.create_block();
-        let pool = &mut self.builder.func.dfg.value_lists;
-        let calls: Vec<_> = blocks
-            .iter()
-            .map(|&block| cranelift_codegen::ir::BlockCall::new(block, [], pool))
-            .collect();
-        let default = *calls.last().expect("at least one branch");
-        let table = self.builder.create_jump_table(JumpTableData::new(default, &calls));
-        self.builder.ins().br_table(index, table);
+        match blocks[..] {
+            [only] => {
+                self.builder.ins().jump(only, &[]);
+            }
+            // True takes the first branch, of an index only zero does.
+            [first, second] if boolean => {
+                self.builder.ins().brif(index, first, &[], second, &[]);
+            }
+            [first, second] => {
+                self.builder.ins().brif(index, second, &[], first, &[]);
+            }
+            [..] => {
+                if boolean {
+                    let (zero, one) = (self.int32(0), self.int32(1));
+                    index = self.builder.ins().select(index, zero, one);
+                }
+                let pool = &mut self.builder.func.dfg.value_lists;
+                let calls: Vec<_> =
+                    blocks.iter().map(|&block| BlockCall::new(block, [], pool)).collect();
+                let default = *calls.last().expect("at least one branch");
+                let table = self.builder.create_jump_table(JumpTableData::new(default, &calls));
+                self.builder.ins().br_table(index, table);
+            }
+        }
         for (block, branch) in blocks.into_iter().zip(&inner.branches) {
             self.builder.switch_to_block(block);
             self.list(&branch.steps, None);

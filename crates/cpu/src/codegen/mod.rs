@@ -2,13 +2,15 @@
 //!
 //! [`nest`] writes a kernel's loops, [`scalar`] its instructions one element at a time; [`lanes`]
 //! writes the vector code of [`crate::wide`] for 128-bit vectors; [`entry`] writes the function
-//! that runs a program's steps; [`target`] compiles what they write.
+//! that runs a program's steps, with what [`tight`] finds in [`registers`]; [`target`] compiles what they write.
 
 pub(crate) mod entry;
 mod lanes;
 pub(crate) mod nest;
+mod registers;
 pub(crate) mod scalar;
 pub(crate) mod target;
+pub(crate) mod tight;
 
 use crate::CompileError;
 use cranelift_codegen::ir::types;

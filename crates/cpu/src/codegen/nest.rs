@@ -1,13 +1,13 @@
 //! The loops, branches, loads and stores of a kernel.
 
-use super::scalar::{Scalars, scalar_type};
+use super::scalar::{Address, Scalars, scalar_type};
 use super::target::Target;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData, Value, types};
 use cranelift_entity::SecondaryMap;
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::{FunctionBuilder, Variable};
 use jaxrs_kernel::kernel::{Block, If, Loop, Stmt};
-use jaxrs_kernel::{Affine, DType, Inst, Kernel, ParamId, Reg, RegType, UnaryOp};
+use jaxrs_kernel::{Affine, DType, Inst, Kernel, ParamId, Reg, RegType};
 
 /// Emits one kernel into a function.
 pub(crate) struct Nest<'a, 'b> {
@@ -15,22 +15,20 @@ pub(crate) struct Nest<'a, 'b> {
     pub(crate) kernel: &'a Kernel,
     /// The parameters' addresses.
     pub(crate) pointers: SecondaryMap<ParamId, Option<Value>>,
+    /// The parameters that are variables.
+    pub(crate) cells: SecondaryMap<ParamId, Option<Cell>>,
     /// The registers that are scalars here.
     pub(crate) values: SecondaryMap<Reg, Option<Value>>,
     /// The range of the outer index.
     pub(crate) range: (Value, Value),
 }
 
-/// An address: a base and a constant number of bytes.
+/// The one element of a parameter, kept in a variable of the function.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Address {
-    pub(crate) base: Value,
-    pub(crate) offset: i32,
-}
-
-/// Accesses of kernels never trap where they stand; moved out of a branch they might.
-pub(crate) fn access_flags() -> MemFlagsData {
-    MemFlagsData::new().with_notrap()
+pub(crate) struct Cell {
+    pub(crate) variable: Variable,
+    /// Where it is also written to.
+    pub(crate) stored: Option<Address>,
 }
 
 /// Emits a whole kernel as the body of `fn(ptrs, lo, hi)`.
@@ -51,6 +49,7 @@ pub(crate) fn emit_kernel(builder: &mut FunctionBuilder<'_>, target: &Target, ke
         scalars: Scalars { builder, target },
         kernel,
         pointers,
+        cells: SecondaryMap::new(),
         values: SecondaryMap::new(),
         range: (lo, hi),
     };
@@ -78,12 +77,24 @@ impl<'b> Nest<'_, 'b> {
                 Stmt::Let(reg) => self.define(*reg),
                 Stmt::Store { param, at, value } => {
                     let value = self.value(*value);
-                    let address = self.address(*param, at);
-                    self.store(self.kernel.params[*param].dtype, address, value);
+                    self.write(*param, at, value);
                 }
                 Stmt::Loop(inner) => self.loop_(inner),
                 Stmt::If(inner) => self.branch(inner),
             }
+        }
+    }
+
+    /// Writes an element of a parameter.
+    fn write(&mut self, param: ParamId, at: &Affine, value: Value) {
+        let dtype = self.kernel.params[param].dtype;
+        let Some(cell) = self.cells[param] else {
+            let address = self.address(param, at);
+            return self.store(dtype, address, value);
+        };
+        self.builder().def_var(cell.variable, value);
+        if let Some(address) = cell.stored {
+            self.store(dtype, address, value);
         }
     }
 
@@ -99,6 +110,9 @@ impl<'b> Nest<'_, 'b> {
             Inst::Index(at) => self.affine(at),
             Inst::FloorDiv(at, by) => self.floor_div(at, *by).0,
             Inst::Modulo(at, by) => self.floor_div(at, *by).1,
+            Inst::Load(param, _) if let Some(cell) = self.cells[*param] => {
+                self.builder().use_var(cell.variable)
+            }
             Inst::Load(param, at) => {
                 let address = self.address(*param, at);
                 self.load(self.kernel.params[*param].dtype, address)
@@ -168,31 +182,12 @@ impl<'b> Nest<'_, 'b> {
 
     /// Reads an element.
     pub(crate) fn load(&mut self, dtype: DType, at: Address) -> Value {
-        let ty = match dtype {
-            DType::BF16 | DType::F16 => types::I16,
-            other => scalar_type(other.reg()),
-        };
-        let value = self.builder().ins().load(ty, access_flags(), at.base, at.offset);
-        match dtype {
-            DType::BF16 => self.scalars.unary(UnaryOp::FromBitsBf16, RegType::I16, value),
-            DType::F16 => self.scalars.unary(UnaryOp::FromBitsF16, RegType::I16, value),
-            _ => value,
-        }
+        self.scalars.load(dtype, at)
     }
 
     /// Writes an element.
     pub(crate) fn store(&mut self, dtype: DType, at: Address, value: Value) {
-        let value = match dtype {
-            // The register holds a value of the narrow type exactly.
-            DType::BF16 => {
-                let bits = self.scalars.bitcast(types::I32, value);
-                let high = self.builder().ins().ushr_imm_u(bits, 16);
-                self.scalars.reduce(types::I16, high)
-            }
-            DType::F16 => self.scalars.unary(UnaryOp::BitsF16, RegType::F32, value),
-            _ => value,
-        };
-        self.builder().ins().store(access_flags(), value, at.base, at.offset);
+        self.scalars.store(dtype, at, value);
     }
 
     /// Floor quotient and non-negative remainder of an index expression over a positive constant.
