@@ -16,7 +16,7 @@ pub struct Tolerance {
 }
 
 /// The element as real and imaginary part; integers exactly up to 2^53.
-fn element(literal: &Literal, position: u64) -> (f64, f64) {
+pub(crate) fn element(literal: &Literal, position: u64) -> (f64, f64) {
     let dtype = literal.ty().dtype;
     let float = |bits: u64| match dtype.part() {
         DType::F64 => f64::from_bits(bits),
@@ -35,6 +35,19 @@ fn element(literal: &Literal, position: u64) -> (f64, f64) {
 
 /// What differs between two tensors, or None where nothing does: how many elements, and the first.
 pub fn difference(got: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Option<String> {
+    let exact = !(got.ty.dtype.is_float() || got.ty.dtype.is_complex());
+    let allowed = |_, size| if exact { 0.0 } else { tolerance.atol + tolerance.rtol * size };
+    difference_beyond(got, expected, &allowed, tolerance.mismatch_fraction)
+}
+
+/// [`difference`] where an element may be as far off as a function of its position and of the
+/// modulus of the expected one says.
+pub(crate) fn difference_beyond(
+    got: &Tensor,
+    expected: &Tensor,
+    allowed: &dyn Fn(u64, f64) -> f64,
+    mismatch_fraction: f64,
+) -> Option<String> {
     if got.ty != expected.ty {
         return Some(format!("it is {}, expected {}", got.ty, expected.ty));
     }
@@ -42,20 +55,22 @@ pub fn difference(got: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Opti
         Literal::dense(got.ty.clone(), got.bytes.clone()),
         Literal::dense(expected.ty.clone(), expected.bytes.clone()),
     );
-    let exact = !(got.ty.dtype.is_float() || got.ty.dtype.is_complex());
+    let integer = !(got.ty.dtype.is_float() || got.ty.dtype.is_complex());
     let (mut differ, mut first) = (0u64, None);
     for position in 0..got.ty.len() {
-        let right = if exact {
+        let (x, y) = (element(&a, position), element(&b, position));
+        let allowed = allowed(position, y.0.hypot(y.1));
+        let right = if integer && allowed < 1.0 {
             a.bits(position, 0) == b.bits(position, 0)
         } else {
-            near(element(&a, position), element(&b, position), tolerance)
+            near(x, y, allowed)
         };
         if !right {
             differ += 1;
             first.get_or_insert(position);
         }
     }
-    let allowed = (got.ty.len() as f64 * tolerance.mismatch_fraction).ceil() as u64;
+    let allowed = (got.ty.len() as f64 * mismatch_fraction).ceil() as u64;
     let first = first.filter(|_| differ > allowed)?;
     let show = |literal: &Literal| match element(literal, first) {
         (re, _) if !got.ty.dtype.is_complex() => re.to_string(),
@@ -70,14 +85,13 @@ pub fn difference(got: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Opti
     ))
 }
 
-fn near(got: (f64, f64), expected: (f64, f64), tolerance: Tolerance) -> bool {
+fn near(got: (f64, f64), expected: (f64, f64), allowed: f64) -> bool {
     let same = |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan());
-    if same(got.0, expected.0) && same(got.1, expected.1) {
+    if same(got.0, expected.0) && same(got.1, expected.1) || allowed == f64::INFINITY {
         return true;
     }
     let distance = (got.0 - expected.0).hypot(got.1 - expected.1);
-    distance <= tolerance.atol + tolerance.rtol * expected.0.hypot(expected.1)
-        && distance.is_finite()
+    distance <= allowed && distance.is_finite()
 }
 
 fn index(position: u64, shape: &[u64]) -> Vec<u64> {

@@ -53,6 +53,21 @@ pub fn call(
     frame.run(function.body, arguments)
 }
 
+/// Sees an op of a function after it was evaluated: the frame, the op, its operands and results.
+pub type Watch<'w> =
+    dyn FnMut(&mut Frame<'_>, OpId, &[Literal], &[Literal]) -> Result<(), Error> + 'w;
+
+/// [`call`] with a look at each op outside regions.
+pub fn call_watched(
+    function: &Function,
+    arguments: &[Literal],
+    watch: &mut Watch<'_>,
+) -> Result<Vec<Literal>, Error> {
+    let mut frame = Frame::new(None, function, 0);
+    frame.check_arguments(arguments).map_err(|m| Error::new(m, &function.location))?;
+    frame.run_watched(function.body, arguments, watch)
+}
+
 impl<'a> Frame<'a> {
     pub(crate) fn new(module: Option<&'a Module>, function: &'a Function, depth: u32) -> Frame<'a> {
         Frame {
@@ -129,6 +144,15 @@ impl<'a> Frame<'a> {
     }
 
     fn run(&mut self, block: BlockId, arguments: &[Literal]) -> Result<Vec<Literal>, Error> {
+        self.run_watched(block, arguments, &mut |_, _, _, _| Ok(()))
+    }
+
+    fn run_watched(
+        &mut self,
+        block: BlockId,
+        arguments: &[Literal],
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<Literal>, Error> {
         let function = self.function;
         let data = &function.blocks[block];
         let last_uses = self.last_uses(block);
@@ -137,7 +161,12 @@ impl<'a> Frame<'a> {
         }
         for (position, &id) in data.ops.iter().enumerate() {
             let op = &function.ops[id];
-            for (&value, literal) in op.results.iter().zip(self.op(id)?) {
+            let operands: Result<Vec<Literal>, String> =
+                op.operands.iter().map(|&value| self.read(value)).collect();
+            let operands = operands.map_err(|message| Error::new(message, &op.location))?;
+            let results = self.evaluate(id, &operands)?;
+            watch(self, id, &operands, &results)?;
+            for (&value, literal) in op.results.iter().zip(results) {
                 debug_assert_eq!(function.ty(value), literal.ty(), "{}", op.op.name());
                 self.values[value] = Some(literal);
             }
@@ -165,15 +194,13 @@ impl<'a> Frame<'a> {
         self.value(value).cloned().ok_or_else(|| format!("{value} is used before it is computed"))
     }
 
-    fn op(&mut self, id: OpId) -> Result<Vec<Literal>, Error> {
+    /// The results of an op for operands of its operands' types.
+    pub fn evaluate(&mut self, id: OpId, operands: &[Literal]) -> Result<Vec<Literal>, Error> {
         let function = self.function;
         let op = &function.ops[id];
-        let operands: Result<Vec<Literal>, String> =
-            op.operands.iter().map(|&value| self.read(value)).collect();
-        let results = operands.and_then(|operands| {
-            self.check_size(id, &operands)?;
-            op.op.evaluate(self, OpView { function, id }, &operands)
-        });
+        let results = self
+            .check_size(id, operands)
+            .and_then(|()| op.op.evaluate(self, OpView { function, id }, operands));
         results.map_err(|message| self.located(message, &op.location))
     }
 
