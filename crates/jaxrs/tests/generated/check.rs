@@ -46,8 +46,8 @@ fn find(case: &Case) -> Result<(), String> {
         .map(|literal| Tensor { ty: literal.ty().clone(), bytes: literal.to_bytes() })
         .collect();
     let all = [
-        Options { fuse: true, threads: 1, poison: false, ..Options::default() },
-        Options { fuse: false, threads: 1, poison: false, ..Options::default() },
+        Options { fuse: true, threads: 1, check: true, ..Options::default() },
+        Options { fuse: false, threads: 1, ..Options::default() },
         Options { fuse: true, threads: 2, poison: true, ..Options::default() },
         Options { fuse: false, threads: 2, poison: true, ..Options::default() },
     ];
