@@ -184,6 +184,11 @@ impl<'f> Builder<'f> {
         self.broadcast_in_dim(x, shape, &[])
     }
 
+    /// A value of the shape as it is, one of rank 0 repeated to it.
+    pub fn spread(&mut self, x: ValueId, shape: &[u64]) -> Result<ValueId, String> {
+        if self.function.ty(x).rank() == 0 { self.splat(x, shape) } else { Ok(x) }
+    }
+
     /// The value with a new axis of this extent, along which it repeats.
     pub fn repeat(&mut self, x: ValueId, axis: usize, extent: u64) -> Result<ValueId, String> {
         let mut shape = self.ty(x).shape;
@@ -223,6 +228,44 @@ impl<'f> Builder<'f> {
         let mut starts = vec![0; limits.len()];
         (starts[axis], limits[axis]) = (start, limit);
         self.slice(x, &starts, &limits)
+    }
+
+    /// The value with edges, and elements between, of a rank-0 value; see [`ops::Pad`].
+    pub fn pad(
+        &mut self,
+        x: ValueId,
+        value: ValueId,
+        low: &[i64],
+        high: &[i64],
+        interior: &[u64],
+    ) -> Result<ValueId, String> {
+        let (low, high, interior) = (low.to_vec(), high.to_vec(), interior.to_vec());
+        self.one(ops::Pad { low, high, interior }, &[x, value])
+    }
+
+    /// The elements at positions along an axis; on the other axes `x` and positions are equal.
+    pub fn take_along(
+        &mut self,
+        x: ValueId,
+        positions: ValueId,
+        axis: usize,
+    ) -> Result<ValueId, String> {
+        let ty = self.ty(positions).with_dtype(self.function.ty(x).dtype);
+        // A window has an element, an empty axis none.
+        if ty.is_empty() {
+            return self.zeros(&ty);
+        }
+        let others: Vec<usize> = (0..ty.rank()).filter(|&other| other != axis).collect();
+        let windows = ops::indexing::Windows {
+            inside: Vec::new(),
+            inserted: vec![axis],
+            operand_batch: others.clone(),
+            indices_batch: others,
+            start: vec![axis],
+            vector: ty.rank(),
+        };
+        let slice_sizes = vec![1; ty.rank()];
+        self.one(ops::Gather { windows, slice_sizes, sorted: false }, &[x, positions])
     }
 
     /// Values joined along an axis.

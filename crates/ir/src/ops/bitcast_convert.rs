@@ -6,6 +6,7 @@ use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Emitter, Lowering, Scalar};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::{Affine, BinaryOp, CastOp, Compare, CompareKind, DType, KernelBuilder, Reg, RegType, UnaryOp};
@@ -208,9 +209,24 @@ fn from_bits(b: &mut KernelBuilder, x: Reg, dtype: DType) -> Reg {
     }
 }
 
+impl Rules for BitcastConvert {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_constant(op)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it is not linear")
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.is_elementwise(op)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, ints, values};
     use crate::testing::{check, fault, pattern, tensor};
 
     #[test]
@@ -256,5 +272,15 @@ mod tests {
         fault(BitcastConvert { to: DType::F64 }, &[ty(&[3], DType::C64)]);
         fault(BitcastConvert { to: DType::F64 }, &[ty(&[3], DType::F32)]);
         fault(BitcastConvert { to: DType::F64 }, &[ty(&[], DType::F32)]);
+    }
+
+    #[test]
+    fn rules() {
+        for to in [DType::I64, DType::U16] {
+            let op = BitcastConvert { to };
+            check_body(&[values(&[3], 1)], |b, x| Ok(vec![b.one(op, x)?]));
+        }
+        let parts = ints(&[3, 2], &[1, 2, 3, 4, 5, 6]);
+        check_body(&[parts], |b, x| Ok(vec![b.one(BitcastConvert { to: DType::U64 }, x)?]));
     }
 }

@@ -5,6 +5,7 @@ use crate::attribute::Attributes;
 use crate::interpret::{self, Frame};
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 
 /// A broadcast.
@@ -56,9 +57,34 @@ impl StructuredOp for Broadcast {
     }
 }
 
+impl Rules for Broadcast {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let axes: Vec<usize> = (0..self.sizes.len()).collect();
+        let ct = cx.builder().sum(ct, &axes)?;
+        cx.add(op.operand(0), ct)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let operand = cx.value(op.operand(0));
+        let new = self.sizes.len();
+        let axes = std::iter::once(0).chain((1..=op.operand_type(0).rank()).map(|axis| axis + new));
+        let axes: Vec<usize> = axes.collect();
+        let shape = [&[cx.size()], &op.result_type(0).shape[..]].concat();
+        let value = cx.builder().broadcast_in_dim(operand, &shape, &axes)?;
+        cx.bind(op.result(0), value, true);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, tensor};
     use jaxrs_kernel::DType;
 
@@ -73,5 +99,14 @@ mod tests {
             }
         }
         fault(Broadcast { sizes: vec![1 << 62] }, &[TensorType::new([2], DType::F32)]);
+    }
+
+    #[test]
+    #[ignore = "it needs rules of reduce, gather and scatter"]
+    fn rules() {
+        for (sizes, shape) in [(&[2, 3][..], &[][..]), (&[2], &[3, 2]), (&[], &[2])] {
+            let op = Broadcast { sizes: sizes.into() };
+            check_body(&[values(shape, 1)], |b, x| Ok(vec![b.one(op, x)?]));
+        }
     }
 }

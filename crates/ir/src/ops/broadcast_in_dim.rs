@@ -5,6 +5,7 @@ use crate::attribute::{Attributes, axes};
 use crate::interpret::{self, Frame};
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 use jaxrs_kernel::Affine;
 
@@ -85,6 +86,57 @@ impl StructuredOp for BroadcastInDim {
                     self.axes.iter().zip(&op.operand_type(0).shape).map(pick).collect();
                 e.read(op.operand(0), &at)
             }),
+        }
+    }
+}
+
+impl Rules for BroadcastInDim {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let small = op.operand_type(0).shape.clone();
+        let kept = |(from, &to): (usize, &usize)| (small[from] == self.shape[to]).then_some(to);
+        let kept: Vec<usize> = self.axes.iter().enumerate().filter_map(kept).collect();
+        let others: Vec<usize> = (0..self.shape.len()).filter(|axis| !kept.contains(axis)).collect();
+        let mut ascending = kept.clone();
+        ascending.sort_unstable();
+        let place = |to: &usize| ascending.binary_search(to).expect("it is one of them");
+        let order: Vec<usize> = kept.iter().map(place).collect();
+        let mut b = cx.builder();
+        let sum = b.sum(ct, &others)?;
+        let turned = b.transpose(sum, &order)?;
+        let ct = b.reshape(turned, &small)?;
+        cx.add(op.operand(0), ct)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let axes = std::iter::once(0).chain(self.axes.iter().map(|axis| axis + 1)).collect();
+        let shape = [&[cx.size()], &self.shape[..]].concat();
+        cx.with(op, BroadcastInDim { axes, shape })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::testing::{check_body, values};
+
+    #[test]
+    #[ignore = "it needs rules of reduce, gather and scatter"]
+    fn rules() {
+        for (axes, from, shape) in [
+            (&[][..], &[][..], &[2, 3][..]),
+            (&[1], &[3], &[2, 3]),
+            (&[0, 2], &[2, 1], &[2, 3, 2]),
+            (&[2, 0], &[3, 2], &[2, 1, 3]),
+            (&[1, 0], &[1, 1], &[2, 1]),
+            (&[0], &[1], &[0]),
+        ] {
+            let op = BroadcastInDim { axes: axes.into(), shape: shape.into() };
+            check_body(&[values(from, 1)], |b, x| Ok(vec![b.one(op, x)?]));
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::attribute::{Attribute, Attributes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::Lowering;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 
 /// A call. Whether the callee exists and has these types is the verifier's to say.
@@ -59,3 +60,18 @@ impl StructuredOp for Call {
         Lowering::Control
     }
 }
+
+impl Rules for Call {
+    fn jvp(&self, _: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        none(op, "derivative", "functions are transformed after their calls are inlined")
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "functions are transformed after their calls are inlined")
+    }
+
+    fn batch(&self, _: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        none(op, "batching rule", "functions are transformed after their calls are inlined")
+    }
+}
+

@@ -6,6 +6,7 @@ use crate::attribute::{Attribute, Attributes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::Lowering;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::DType;
 
@@ -162,5 +163,44 @@ impl StructuredOp for Check {
     /// Never lowered: whoever runs such a program makes the operands results and compares those.
     fn lower<'a>(&'a self, _op: OpView<'a>) -> Lowering<'a> {
         Lowering::Control
+    }
+}
+
+impl Rules for Check {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_constant(op)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it has no result")
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let size = cx.size();
+        let repeated = |literal: &Literal| {
+            let mut ty = literal.ty().clone();
+            ty.shape.insert(0, size);
+            Literal::dense(ty, literal.to_bytes().repeat(size as usize))
+        };
+        let expected = self.expected.as_ref().map(repeated);
+        cx.with(op, Check { kind: self.kind, expected })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::testing::{check_body, values};
+
+    #[test]
+    fn rules() {
+        let x = values(&[2], 1);
+        let constant = Check { kind: CheckKind::Almost(100.0), expected: Some(x.clone()) };
+        let other = Check { kind: CheckKind::Equal, expected: None };
+        check_body(&[x], |b, x| {
+            b.push(constant, x, &[])?;
+            b.push(other, &[x[0], x[0]], &[])?;
+            Ok(x.to_vec())
+        });
     }
 }

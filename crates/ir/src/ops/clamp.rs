@@ -5,6 +5,9 @@ use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::function::ValueId;
+use jaxrs_kernel::Compare::{Gt, Lt};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::dtype::Class;
@@ -110,9 +113,75 @@ fn maximum(x: f64, y: f64) -> f64 {
     if x.total_cmp(&y).is_gt() { x } else { y }
 }
 
+impl Rules for Clamp {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.copy(op);
+        let shape = op.result_type(0).shape.clone();
+        let zeros = cx.linear().zeros(op.result_type(0))?;
+        let operands = cx.values(&op.data().operands);
+        let mut b = cx.primal();
+        let (low, high) = (b.spread(operands[0], &shape)?, b.spread(operands[2], &shape)?);
+        let x = operands[1];
+        let mut sum = None;
+        for position in 0..3 {
+            let Some(tangent) = cx.tangent(op.operand(position)) else { continue };
+            let mut b = cx.primal();
+            let is_it = match position {
+                0 => {
+                    let (above, apart) = (b.compare(Gt, low, x)?, b.compare(Lt, low, high)?);
+                    b.elementwise("stablehlo.and", &[above, apart])?
+                }
+                1 => {
+                    let (above, below) = (b.compare(Gt, x, low)?, b.compare(Lt, x, high)?);
+                    b.elementwise("stablehlo.and", &[above, below])?
+                }
+                _ => b.compare(Lt, high, x)?,
+            };
+            let is_it = cx.residual(is_it);
+            let mut b = cx.linear();
+            let tangent = b.spread(tangent, &shape)?;
+            let term = b.select(is_it, tangent, zeros)?;
+            sum = Some(match sum {
+                Some(sum) => b.add(sum, term)?,
+                None => term,
+            });
+        }
+        if let Some(sum) = sum {
+            cx.bind_tangent(op.result(0), sum);
+        }
+        Ok(())
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it is not linear")
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let shape = [&[cx.size()], &op.result_type(0).shape[..]].concat();
+        let x = cx.full(op.operand(1))?;
+        let bound = |cx: &mut Batch<'_>, source: ValueId| {
+            let (value, batched) = (cx.value(source), cx.is_batched(source));
+            match (batched, cx.builder().ty(value).rank()) {
+                // One bound for all stays one.
+                (false, 0) => Ok(value),
+                (false, _) => cx.full(source),
+                (true, rank) => {
+                    let axes: Vec<usize> = (0..rank).collect();
+                    cx.builder().broadcast_in_dim(value, &shape, &axes)
+                }
+            }
+        };
+        let (low, high) = (bound(cx, op.operand(0))?, bound(cx, op.operand(2))?);
+        let value = cx.builder().one(Clamp, &[low, x, high])?;
+        cx.bind(op.result(0), value, true);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, spread, values};
     use crate::testing::{check, fault, pattern, tensor};
     use jaxrs_kernel::DType;
 
@@ -150,5 +219,18 @@ mod tests {
         fault(Clamp, &[ty(&[], DType::F64), x.clone(), x.clone()]);
         let z = ty(&[2], DType::C64);
         fault(Clamp, &[z.clone(), z.clone(), z]);
+    }
+
+    #[test]
+    #[ignore = "it needs rules of reduce, gather and scatter"]
+    fn rules() {
+        let bound = |shape: &[u64], value: f64| spread(DType::F64, shape, value, value + 0.3, 4);
+        for (low, high) in [(&[][..], &[][..]), (&[2, 3], &[2, 3]), (&[], &[2, 3])] {
+            let inputs = [bound(low, -1.0), values(&[2, 3], 1), bound(high, 0.8)];
+            check_body(&inputs, |b, x| Ok(vec![b.one(Clamp, x)?]));
+        }
+        // Bounds the other way round: the upper one counts.
+        let inputs = [bound(&[], 1.0), values(&[3], 1), bound(&[], -1.0)];
+        check_body(&inputs, |b, x| Ok(vec![b.one(Clamp, x)?]));
     }
 }

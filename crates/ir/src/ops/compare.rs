@@ -5,6 +5,7 @@ use crate::attribute::{Attribute, Attributes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::dtype::Class;
@@ -254,9 +255,24 @@ fn complex(b: &mut KernelBuilder, direction: Direction, x: &[Reg], y: &[Reg]) ->
     }
 }
 
+impl Rules for Compare {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_constant(op)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it is not linear")
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.is_elementwise(op)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, read, tensor};
 
     /// For each direction, in the order of [`DIRECTIONS`], whether it holds of the two.
@@ -337,5 +353,11 @@ mod tests {
         assert!(read("stablehlo.compare", direction("XX"), &[], &[]).is_err());
         assert!(read("stablehlo.compare", Attributes::new(), &[], &[]).is_err());
         assert!(read("stablehlo.compare", direction("GE"), &[], &[]).is_ok());
+    }
+
+    #[test]
+    fn rules() {
+        let inputs = [values(&[4], 1), values(&[4], 2)];
+        check_body(&inputs, |b, x| Ok(vec![b.compare(Direction::Lt, x[0], x[1])?]));
     }
 }

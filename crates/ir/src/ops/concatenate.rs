@@ -5,6 +5,7 @@ use crate::attribute::{Attributes, axes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Emitter, Lowering, Scalar};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 use jaxrs_kernel::Affine;
 use jaxrs_kernel::builder::Build;
@@ -117,9 +118,34 @@ impl StructuredOp for Concatenate {
     }
 }
 
+impl Rules for Concatenate {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let mut start = 0;
+        for (position, &operand) in op.data().operands.iter().enumerate() {
+            let limit = start + op.operand_type(position).shape[self.axis];
+            if cx.is_linear(operand) {
+                let part = cx.builder().slice_axis(ct, self.axis, start, limit)?;
+                cx.add(operand, part)?;
+            }
+            start = limit;
+        }
+        Ok(())
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.with(op, Concatenate { axis: self.axis + 1 })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, tensor};
     use jaxrs_kernel::DType;
 
@@ -160,5 +186,17 @@ mod tests {
         fault(Concatenate { axis: 0 }, &[x, ty(&[2], DType::F32)]);
         let large = ty(&[u64::MAX / 2], DType::I8);
         fault(Concatenate { axis: 0 }, &[large.clone(), large.clone(), large]);
+    }
+
+    #[test]
+    fn rules() {
+        for axis in 0..2 {
+            let mut other = [2, 3];
+            other[axis] = 1;
+            let inputs = [values(&[2, 3], 1), values(&other, 2), values(&[2, 3], 3)];
+            check_body(&inputs, |b, x| Ok(vec![b.concatenate(x, axis)?]));
+        }
+        let inputs = [values(&[0, 2], 1), values(&[1, 2], 2)];
+        check_body(&inputs, |b, x| Ok(vec![b.concatenate(&[x[1], x[0], x[1]], 0)?]));
     }
 }

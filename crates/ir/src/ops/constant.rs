@@ -5,6 +5,7 @@ use crate::attribute::{Attribute, Attributes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::Build;
 
@@ -64,3 +65,18 @@ impl StructuredOp for Constant {
         }
     }
 }
+
+impl Rules for Constant {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_constant(op)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it has no operand")
+    }
+
+    fn batch(&self, _: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        none(op, "batching rule", "it has no operand")
+    }
+}
+

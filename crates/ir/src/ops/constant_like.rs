@@ -6,6 +6,7 @@ use crate::attribute::{Attribute, Attributes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::DType;
 use jaxrs_kernel::builder::Build;
@@ -88,9 +89,24 @@ impl StructuredOp for ConstantLike {
     }
 }
 
+impl Rules for ConstantLike {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_constant(op)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it is not linear")
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.is_elementwise(op)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, tensor};
 
     #[test]
@@ -106,5 +122,14 @@ mod tests {
             assert_eq!(got[0].to_bytes(), tensor(dtype, &[3], &[2.; 3]).to_bytes());
         }
         fault(like(Attribute::Unit), &[TensorType::new([2], DType::F32)]);
+    }
+
+    #[test]
+    fn rules() {
+        let op = ConstantLike { value: Attribute::Float(2.5, None) };
+        check_body(&[values(&[3], 1)], |b, x| {
+            let constant = b.one(op, x)?;
+            Ok(vec![b.multiply(x[0], constant)?, constant])
+        });
     }
 }

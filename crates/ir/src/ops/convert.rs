@@ -10,6 +10,7 @@ use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, is_differentiable};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::dtype::Class;
@@ -326,9 +327,27 @@ pub(super) fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(1 << (exponent + 1074))
 }
 
+impl Rules for Convert {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        if is_differentiable(self.to) { cx.is_linear(op) } else { cx.is_constant(op) }
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        // Between real and complex numbers, too, the way back is the transpose.
+        let ct = cx.builder().convert(ct, op.operand_type(0).dtype)?;
+        cx.add(op.operand(0), ct)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.is_elementwise(op)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, function, gradient, ints, spread};
     use crate::testing::{check, int, pattern, tensor};
 
     fn scalar(from: Literal, to: DType) -> Literal {
@@ -432,5 +451,28 @@ mod tests {
         assert_eq!(round_significand(f64::MAX, 51, -1022), f64::INFINITY);
         assert_eq!((exponent(1.), exponent(-0.75), exponent(5e-324)), (0, -1, -1074));
         assert_eq!(power_of_two(-1074), 5e-324);
+    }
+
+    #[test]
+    fn rules() {
+        let real = spread(DType::F64, &[3], -2.0, 2.0, 1);
+        let complex = spread(DType::C128, &[3], -1.0, 1.0, 2);
+        for (x, to) in [
+            (real.clone(), DType::C128),
+            (complex.clone(), DType::F64),
+            (complex, DType::C128),
+            (spread(DType::F64, &[], -2.0, 2.0, 1), DType::I32),
+            (ints(&[2], &[3, -4]), DType::F64),
+        ] {
+            check_body(&[x], |b, x| Ok(vec![b.one(Convert { to }, x)?]));
+        }
+        // Rounding is no part of the derivative.
+        let f = function(&[TensorType::new([3], DType::F64)], |b, x| {
+            let narrow = b.convert(x[0], DType::BF16)?;
+            Ok(vec![b.convert(narrow, DType::F32)?])
+        });
+        let (gradient, inputs) = gradient(&f, std::slice::from_ref(&real), &[true]);
+        let results = crate::interpret::call(None, &gradient, &inputs).expect("the gradient runs");
+        assert_eq!(results[0].ty(), inputs[0].ty());
     }
 }

@@ -7,6 +7,7 @@ use crate::attribute::{Attribute, Attributes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::Lowering;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 
 /// A call of something outside.
@@ -122,5 +123,58 @@ impl StructuredOp for CustomCall {
     fn lower<'a>(&'a self, _op: OpView<'a>) -> Lowering<'a> {
         assert!(self.is_identity(), "custom_call @{} is refused by the verifier", self.target);
         Lowering::View
+    }
+}
+
+impl Rules for CustomCall {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        if !self.is_identity() {
+            return none(op, "derivative", UNKNOWN);
+        }
+        cx.copy(op);
+        if let Some(tangent) = cx.tangent(op.operand(0)) {
+            cx.bind_tangent(op.result(0), tangent);
+        }
+        Ok(())
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        if !self.is_identity() {
+            return none(op, "transpose", UNKNOWN);
+        }
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        cx.add(op.operand(0), ct)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        if !self.is_identity() {
+            return none(op, "batching rule", UNKNOWN);
+        }
+        // Its attributes are about axes; on one device they say nothing.
+        let (value, batched) = (cx.value(op.operand(0)), cx.is_batched(op.operand(0)));
+        cx.bind(op.result(0), value, batched);
+        Ok(())
+    }
+}
+
+const UNKNOWN: &str = "what its target computes is unknown";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::testing::{check_body, function, values};
+
+    #[test]
+    fn rules() {
+        let ty = TensorType::new([2], jaxrs_kernel::DType::F64);
+        let call = |target: &str| CustomCall {
+            target: target.into(),
+            results: vec![ty.clone()],
+            rest: Attributes::new(),
+        };
+        check_body(&[values(&[2], 1)], |b, x| Ok(vec![b.one(call("Sharding"), x)?]));
+        let f = function(std::slice::from_ref(&ty), |b, x| Ok(vec![b.one(call("other"), x)?]));
+        let error = crate::transform::jvp(&f, &[true]).err().expect("no derivative");
+        assert!(error.message.ends_with(UNKNOWN), "{error:?}");
     }
 }

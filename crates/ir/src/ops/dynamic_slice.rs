@@ -6,6 +6,12 @@ use crate::attribute::Attributes;
 use crate::interpret::{self, Frame};
 use crate::literal::Literal;
 use crate::lower::{self, ElementCost, Lowering};
+use crate::function::ValueId;
+use crate::ops::indexing::Windows;
+use crate::ops::{Clamp, DynamicUpdateSlice, Gather};
+use jaxrs_kernel::dtype::Class;
+use jaxrs_kernel::DType;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 use jaxrs_kernel::Affine;
 
@@ -106,9 +112,93 @@ impl StructuredOp for DynamicSlice {
     }
 }
 
+impl Rules for DynamicSlice {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear_in_first(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let zeros = cx.builder().zeros(op.operand_type(0))?;
+        let starts = op.data().operands[1..].iter().map(|&start| cx.value(start));
+        let operands: Vec<ValueId> = [zeros, ct].into_iter().chain(starts).collect();
+        let ct = cx.builder().one(DynamicUpdateSlice, &operands)?;
+        cx.add(op.operand(0), ct)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let (operand, starts) = (op.operand(0), &op.data().operands[1..]);
+        let rank = self.sizes.len();
+        let sizes = [&[cx.size()], &self.sizes[..]].concat();
+        let value = if !starts.iter().any(|&start| cx.is_batched(start)) {
+            let mut operands = vec![cx.value(operand)];
+            operands.extend(first_start(cx, starts)?);
+            operands.extend(starts.iter().map(|&start| cx.value(start)));
+            cx.builder().one(DynamicSlice { sizes }, &operands)?
+        } else {
+            let indices = start_indices(cx, starts, None)?;
+            let x = cx.value(operand);
+            // Whether each element of the batch has a tensor of its own to slice.
+            let own = usize::from(cx.is_batched(operand));
+            let slice_sizes = if own == 1 { [&[1], &self.sizes[..]].concat() } else { self.sizes.clone() };
+            let windows = Windows {
+                inside: (1..=rank).collect(),
+                inserted: Vec::new(),
+                operand_batch: vec![0; own],
+                indices_batch: vec![0; own],
+                start: (own..rank + own).collect(),
+                vector: 1,
+            };
+            cx.builder().one(Gather { windows, slice_sizes, sorted: false }, &[x, indices])?
+        };
+        cx.bind(op.result(0), value, true);
+        Ok(())
+    }
+}
+
+/// The start on the batch axis; nothing is sliced on no axis at all.
+pub(super) fn first_start(
+    cx: &mut Batch<'_>,
+    starts: &[ValueId],
+) -> Result<Option<ValueId>, String> {
+    let Some(&start) = starts.first() else {
+        let ty = TensorType::scalar(DType::I32);
+        return cx.builder().zeros(&ty).map(Some);
+    };
+    let value = cx.value(start);
+    let ty = TensorType::scalar(cx.builder().ty(value).dtype);
+    cx.builder().zeros(&ty).map(Some)
+}
+
+/// Starts, of which some have the batch axis, as one tensor of an index vector for each element of
+/// the batch; kept from 0 to the limits, if there are some.
+pub(super) fn start_indices(
+    cx: &mut Batch<'_>,
+    starts: &[ValueId],
+    limits: Option<&[u64]>,
+) -> Result<ValueId, String> {
+    let mut columns = Vec::with_capacity(starts.len());
+    for (axis, &start) in starts.iter().enumerate() {
+        let mut column = cx.full(start)?;
+        let size = cx.size();
+        let mut b = cx.builder();
+        if let Some(limits) = limits {
+            let ty = TensorType::scalar(b.ty(column).dtype);
+            let signed = u32::from(ty.dtype.class() == Class::Signed);
+            let most = u64::MAX >> (64 - (ty.dtype.bits() - signed));
+            let limit = Literal::scalar(ty.dtype, &[limits[axis].min(most)]);
+            let (low, high) = (b.zeros(&ty)?, b.constant(limit)?);
+            column = b.one(Clamp, &[low, column, high])?;
+        }
+        columns.push(b.reshape(column, &[size, 1])?);
+    }
+    cx.builder().concatenate(&columns, 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, ints, values};
     use crate::testing::{check, fault, int, pattern, tensor};
     use jaxrs_kernel::DType;
 
@@ -163,5 +253,21 @@ mod tests {
         fault(dynamic_slice(&[2]), &[x.clone(), at.clone(), at]);
         fault(dynamic_slice(&[2]), &[x.clone(), TensorType::scalar(DType::F32)]);
         fault(dynamic_slice(&[2]), &[x, TensorType::new([1], DType::I32)]);
+    }
+
+    #[test]
+    #[ignore = "it needs rules of reduce, gather and scatter"]
+    fn rules() {
+        for (shape, sizes, starts) in [
+            (&[5][..], &[2][..], &[1][..]),
+            (&[3, 4], &[2, 3], &[1, 9]),
+            (&[3, 2], &[0, 2], &[1, -1]),
+            (&[], &[], &[]),
+        ] {
+            let starts = starts.iter().map(|&start| ints(&[], &[start]));
+            let inputs: Vec<Literal> = std::iter::once(values(shape, 1)).chain(starts).collect();
+            let op = DynamicSlice { sizes: sizes.into() };
+            check_body(&inputs, |b, x| Ok(vec![b.one(op, x)?]));
+        }
     }
 }

@@ -7,6 +7,11 @@ use crate::attribute::Attributes;
 use crate::interpret::{self, Frame};
 use crate::literal::Literal;
 use crate::lower::{self, Emitter, Lowering, Scalar};
+use crate::function::ValueId;
+use crate::ops::dynamic_slice::{first_start, start_indices};
+use crate::ops::indexing::Windows;
+use crate::ops::{DynamicSlice, Scatter};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::{TensorType, advance};
 use jaxrs_kernel::Affine;
 use jaxrs_kernel::builder::{Build, Guard};
@@ -130,9 +135,75 @@ impl StructuredOp for DynamicUpdateSlice {
     }
 }
 
+impl Rules for DynamicUpdateSlice {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.copy(op);
+        let mut operands = vec![cx.tangent_or_zero(op.operand(0))?, cx.tangent_or_zero(op.operand(1))?];
+        for &start in &op.data().operands[2..] {
+            operands.push(cx.residual_of(start));
+        }
+        let tangent = cx.linear().one(DynamicUpdateSlice, &operands)?;
+        cx.bind_tangent(op.result(0), tangent);
+        Ok(())
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let starts: Vec<ValueId> =
+            op.data().operands[2..].iter().map(|&start| cx.value(start)).collect();
+        let update = op.operand_type(1);
+        if cx.is_linear(op.operand(0)) {
+            let zeros = cx.builder().zeros(update)?;
+            let around = cx.builder().one(DynamicUpdateSlice, &[&[ct, zeros], &starts[..]].concat())?;
+            cx.add(op.operand(0), around)?;
+        }
+        if cx.is_linear(op.operand(1)) {
+            let slice = DynamicSlice { sizes: update.shape.clone() };
+            let inside = cx.builder().one(slice, &[&[ct], &starts[..]].concat())?;
+            cx.add(op.operand(1), inside)?;
+        }
+        Ok(())
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let (x, update) = (cx.full(op.operand(0))?, cx.full(op.operand(1))?);
+        let starts = &op.data().operands[2..];
+        let (whole, part) = (op.operand_type(0), op.operand_type(1));
+        let rank = whole.rank();
+        let value = if !starts.iter().any(|&start| cx.is_batched(start)) {
+            let mut operands = vec![x, update];
+            operands.extend(first_start(cx, starts)?);
+            operands.extend(starts.iter().map(|&start| cx.value(start)));
+            cx.builder().one(DynamicUpdateSlice, &operands)?
+        } else if part.is_empty() {
+            x
+        } else {
+            // A scatter leaves out what does not lie inside.
+            let limits: Vec<u64> = (0..rank).map(|n| whole.shape[n] - part.shape[n]).collect();
+            let indices = start_indices(cx, starts, Some(&limits))?;
+            let windows = Windows {
+                inside: (1..=rank).collect(),
+                inserted: Vec::new(),
+                operand_batch: vec![0],
+                indices_batch: vec![0],
+                start: (1..=rank).collect(),
+                vector: 1,
+            };
+            let scalar = TensorType::scalar(whole.dtype);
+            let mut b = cx.builder();
+            let replace = b.region(&[scalar.clone(), scalar], |_, x| Ok(vec![x[1]]))?;
+            let scatter = Scatter { windows, sorted: false, unique: true };
+            b.push(scatter, &[x, indices, update], &[replace])?[0]
+        };
+        cx.bind(op.result(0), value, true);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, ints, values};
     use crate::testing::{check, fault, function, int, pattern, tensor};
     use jaxrs_kernel::{Access, DType, interp};
 
@@ -198,5 +269,21 @@ mod tests {
         fault(DynamicUpdateSlice, &[x.clone(), ty(&[2], DType::I32), at.clone()]);
         fault(DynamicUpdateSlice, &[x.clone(), ty(&[2, 1], DType::F32), at]);
         fault(DynamicUpdateSlice, &[x.clone(), x.clone(), x]);
+    }
+
+    #[test]
+    #[ignore = "it needs rules of reduce, gather and scatter"]
+    fn rules() {
+        for (shape, sizes, starts) in [
+            (&[5][..], &[2][..], &[1][..]),
+            (&[3, 4], &[2, 3], &[1, 9]),
+            (&[3, 2], &[0, 2], &[1, -1]),
+            (&[], &[], &[]),
+        ] {
+            let starts = starts.iter().map(|&start| ints(&[], &[start]));
+            let tensors = [values(shape, 1), values(sizes, 2)];
+            let inputs: Vec<Literal> = tensors.into_iter().chain(starts).collect();
+            check_body(&inputs, |b, x| Ok(vec![b.one(DynamicUpdateSlice, x)?]));
+        }
     }
 }

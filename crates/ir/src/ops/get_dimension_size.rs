@@ -5,6 +5,7 @@ use crate::attribute::{Attributes, axes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::{DType, RegType};
@@ -67,9 +68,27 @@ impl StructuredOp for GetDimensionSize {
     }
 }
 
+impl Rules for GetDimensionSize {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_constant(op)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it is not linear")
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let operand = cx.value(op.operand(0));
+        let size = cx.builder().one(GetDimensionSize { axis: self.axis + 1 }, &[operand])?;
+        cx.bind(op.result(0), size, false);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, tensor};
 
     #[test]
@@ -79,5 +98,10 @@ mod tests {
         assert_eq!(got, [tensor(DType::I32, &[], &[7.])]);
         fault(GetDimensionSize { axis: 1 }, &[TensorType::new([2], DType::I8)]);
         fault(GetDimensionSize { axis: 0 }, &[TensorType::new([1 << 31], DType::I8)]);
+    }
+
+    #[test]
+    fn rules() {
+        check_body(&[values(&[2, 3], 1)], |b, x| Ok(vec![b.one(GetDimensionSize { axis: 1 }, x)?]));
     }
 }

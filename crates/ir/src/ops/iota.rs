@@ -6,6 +6,7 @@ use crate::attribute::{Attributes, axes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::{CastOp, DType, RegType};
@@ -80,6 +81,20 @@ impl StructuredOp for Iota {
                 convert::element(b, Scalar::Real(value), from, to)
             }),
         }
+    }
+}
+
+impl Rules for Iota {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_constant(op)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it has no operand")
+    }
+
+    fn batch(&self, _: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        none(op, "batching rule", "it has no operand")
     }
 }
 

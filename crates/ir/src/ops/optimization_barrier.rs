@@ -5,6 +5,8 @@ use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::Lowering;
+use crate::function::ValueId;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 
 /// A barrier. It costs nothing where it runs: each result has its operand's bytes.
@@ -44,3 +46,43 @@ impl StructuredOp for OptimizationBarrier {
         Lowering::View
     }
 }
+
+impl Rules for OptimizationBarrier {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.copy(op);
+        let pairs = op.data().operands.iter().zip(&op.data().results);
+        let active: Vec<(ValueId, ValueId)> =
+            pairs.filter_map(|(&operand, &result)| Some((cx.tangent(operand)?, result))).collect();
+        let tangents: Vec<ValueId> = active.iter().map(|pair| pair.0).collect();
+        let tangents = cx.linear().push(OptimizationBarrier, &tangents, &[])?;
+        for ((_, result), tangent) in active.into_iter().zip(tangents) {
+            cx.bind_tangent(result, tangent);
+        }
+        Ok(())
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let pairs = op.data().operands.iter().zip(&op.data().results);
+        let active: Vec<(ValueId, ValueId)> = pairs
+            .filter(|(operand, _)| cx.is_linear(**operand))
+            .filter_map(|(&operand, &result)| Some((cx.cotangent(result)?, operand)))
+            .collect();
+        let cotangents: Vec<ValueId> = active.iter().map(|pair| pair.0).collect();
+        let cotangents = cx.builder().push(OptimizationBarrier, &cotangents, &[])?;
+        for ((_, operand), cotangent) in active.into_iter().zip(cotangents) {
+            cx.add(operand, cotangent)?;
+        }
+        Ok(())
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let operands = &op.data().operands;
+        let values: Vec<ValueId> = operands.iter().map(|&operand| cx.value(operand)).collect();
+        let results = cx.builder().push(OptimizationBarrier, &values, &[])?;
+        for ((&operand, &result), value) in operands.iter().zip(&op.data().results).zip(results) {
+            cx.bind(result, value, cx.is_batched(operand));
+        }
+        Ok(())
+    }
+}
+

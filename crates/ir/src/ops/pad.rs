@@ -5,8 +5,11 @@ use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering};
+use crate::ops::Slice;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::{TensorType, advance};
 use jaxrs_kernel::Affine;
+use jaxrs_kernel::DType;
 use jaxrs_kernel::builder::{Build, Guard};
 
 /// More padding than this on one axis would overflow index arithmetic.
@@ -147,11 +150,67 @@ impl StructuredOp for Pad {
     }
 }
 
+impl Rules for Pad {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let (x, value) = (op.operand(0), op.operand(1));
+        let shape = op.operand_type(0).shape.clone();
+        let mut b = cx.builder();
+        let zero = b.zeros(op.operand_type(1))?;
+        let minus = |edges: &[i64]| edges.iter().map(|edge| -edge).collect::<Vec<i64>>();
+        // Without edges, then without what stands between.
+        let whole = b.pad(ct, zero, &minus(&self.low), &minus(&self.high), &vec![0; shape.len()])?;
+        let strides = self.interior.iter().map(|interior| interior + 1).collect();
+        let starts = vec![0; shape.len()];
+        let limits = b.ty(whole).shape;
+        let inner = b.one(Slice { starts, limits, strides }, &[whole])?;
+        if cx.is_linear(value) {
+            let all: Vec<usize> = (0..shape.len()).collect();
+            let mut b = cx.builder();
+            let (total, inside) = (b.sum(ct, &all)?, b.sum(inner, &all)?);
+            let rest = b.subtract(total, inside)?;
+            cx.add(value, rest)?;
+        }
+        if cx.is_linear(x) { cx.add(x, inner) } else { Ok(()) }
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let (operand, padding) = (op.operand(0), op.operand(1));
+        let front = |edges: &[i64]| [&[0], edges].concat();
+        let (low, high) = (front(&self.low), front(&self.high));
+        let interior = [&[0], &self.interior[..]].concat();
+        let x = cx.full(operand)?;
+        let value = cx.value(padding);
+        let batched = cx.is_batched(padding);
+        let mut b = cx.builder();
+        let result = if batched {
+            let zero = b.zeros(op.operand_type(1))?;
+            let padded = b.pad(x, zero, &low, &high, &interior)?;
+            let mask = b.full(&op.operand_type(0).with_dtype(DType::I1), 1.0)?;
+            let outside = b.zeros(&TensorType::scalar(DType::I1))?;
+            let mask = b.pad(mask, outside, &self.low, &self.high, &self.interior)?;
+            let shape = b.ty(padded).shape;
+            let axes: Vec<usize> = (1..shape.len()).collect();
+            let mask = b.broadcast_in_dim(mask, &shape, &axes)?;
+            let values = b.broadcast_in_dim(value, &shape, &[0])?;
+            b.select(mask, padded, values)?
+        } else {
+            b.pad(x, value, &low, &high, &interior)?
+        };
+        cx.bind(op.result(0), result, true);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, tensor};
-    use jaxrs_kernel::DType;
 
     /// Low, high and interior padding of an axis.
     type Axis = (i64, i64, u64);
@@ -220,5 +279,21 @@ mod tests {
         fault(pad(&[(0, 0, 1 << 59)]), &operands(&[1 << 30]));
         let mixed = [TensorType::new([4], DType::F32), TensorType::scalar(DType::I32)];
         fault(pad(&[(0, 0, 0)]), &mixed);
+    }
+
+    #[test]
+    #[ignore = "it needs rules of reduce, gather and scatter"]
+    fn rules() {
+        for (shape, low, high, interior) in [
+            (&[3][..], &[1][..], &[2][..], &[0][..]),
+            (&[4], &[-1], &[1], &[1]),
+            (&[3], &[-2], &[-1], &[2]),
+            (&[2, 3], &[0, 1], &[1, -1], &[1, 0]),
+            (&[0], &[2], &[0], &[1]),
+            (&[], &[], &[], &[]),
+        ] {
+            let inputs = [values(shape, 1), values(&[], 2)];
+            check_body(&inputs, |b, x| Ok(vec![b.pad(x[0], x[1], low, high, interior)?]));
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::attribute::{Attribute, Attributes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::{
@@ -197,9 +198,26 @@ fn round_bits(b: &mut KernelBuilder, bits: Reg, ty: RegType, drop: u32) -> Reg {
     b.binary(BinaryOp::And, sum, kept)
 }
 
+impl Rules for ReducePrecision {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let ct = cx.builder().one(self.clone(), &[ct])?;
+        cx.add(op.operand(0), ct)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.is_elementwise(op)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, read, tensor};
 
     fn to(exponent_bits: u32, mantissa_bits: u32) -> ReducePrecision {
@@ -236,5 +254,11 @@ mod tests {
                 .with_int("mantissa_bits", mantissa);
             assert!(read("stablehlo.reduce_precision", attributes, &[], &[]).is_err());
         }
+    }
+
+    #[test]
+    fn rules() {
+        let whole = ReducePrecision { exponent_bits: 11, mantissa_bits: 52 };
+        check_body(&[values(&[3], 1)], |b, x| Ok(vec![b.one(whole, x)?]));
     }
 }

@@ -5,6 +5,7 @@ use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::Lowering;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 
 /// A reshape.
@@ -56,3 +57,21 @@ impl StructuredOp for Reshape {
         Lowering::View
     }
 }
+
+impl Rules for Reshape {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let ct = cx.builder().reshape(ct, &op.operand_type(0).shape)?;
+        cx.add(op.operand(0), ct)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let shape = [&[cx.size()], &self.shape[..]].concat();
+        cx.with(op, Reshape { shape })
+    }
+}
+

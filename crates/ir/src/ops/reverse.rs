@@ -5,6 +5,7 @@ use crate::attribute::{Attributes, axes};
 use crate::interpret::{self, Frame};
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 use jaxrs_kernel::Affine;
 
@@ -74,9 +75,26 @@ impl StructuredOp for Reverse {
     }
 }
 
+impl Rules for Reverse {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let ct = cx.builder().one(self.clone(), &[ct])?;
+        cx.add(op.operand(0), ct)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.with(op, Reverse { axes: self.axes.iter().map(|axis| axis + 1).collect() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, tensor};
     use jaxrs_kernel::DType;
 
@@ -101,5 +119,12 @@ mod tests {
         let ty = [TensorType::new([2, 3], DType::F32)];
         fault(Reverse { axes: vec![1, 1] }, &ty);
         fault(Reverse { axes: vec![2] }, &ty);
+    }
+
+    #[test]
+    fn rules() {
+        for axes in [vec![], vec![1], vec![1, 0]] {
+            check_body(&[values(&[2, 3], 1)], |b, x| Ok(vec![b.one(Reverse { axes }, x)?]));
+        }
     }
 }

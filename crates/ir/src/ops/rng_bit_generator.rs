@@ -9,6 +9,9 @@ use crate::attribute::{Attribute, Attributes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Emitter, Lowering, Scalar, linear};
+use crate::function::ValueId;
+use crate::ops::{DynamicSlice, DynamicUpdateSlice, While};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::{TensorType, advance};
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::{
@@ -387,9 +390,61 @@ impl StructuredOp for RngBitGenerator {
     }
 }
 
+impl Rules for RngBitGenerator {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_constant(op)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it is not linear")
+    }
+
+    /// A loop over the states, so that each element has the bits that it has alone. (JAX makes
+    /// all bits from the first state.)
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let states = cx.value(op.operand(0));
+        let size = cx.size();
+        let mut b = cx.builder();
+        let index = TensorType::scalar(DType::I64);
+        let mut bits = self.result.clone();
+        bits.shape.insert(0, size);
+        let state = op.operand_type(0).shape.clone();
+        let carried = [index.clone(), b.ty(states), bits.clone()];
+        let condition = b.region(&carried, |b, x| {
+            let count = b.full(&index, size as f64)?;
+            Ok(vec![b.compare(Compare::Lt, x[0], count)?])
+        })?;
+        let body = b.region(&carried, |b, x| {
+            let zero = b.zeros(&index)?;
+            let at = |rank: usize| std::iter::once(x[0]).chain(vec![zero; rank]);
+            let slice = DynamicSlice { sizes: [&[1], &state[..]].concat() };
+            let operands: Vec<ValueId> = std::iter::once(x[1]).chain(at(1)).collect();
+            let row = b.one(slice, &operands)?;
+            let row = b.reshape(row, &state)?;
+            let mut next = vec![x[0]];
+            for (n, made) in b.push(self.clone(), &[row], &[])?.into_iter().enumerate() {
+                let shape = [&[1], &b.ty(made).shape[..]].concat();
+                let row = b.reshape(made, &shape)?;
+                let operands = [x[1 + n], row].into_iter().chain(at(shape.len() - 1));
+                next.push(b.one(DynamicUpdateSlice, &operands.collect::<Vec<ValueId>>())?);
+            }
+            let one = b.full(&index, 1.0)?;
+            next[0] = b.add(x[0], one)?;
+            Ok(next)
+        })?;
+        let (zero, empty) = (b.zeros(&index)?, b.zeros(&bits)?);
+        let results = b.push(While, &[zero, states, empty], &[condition, body])?;
+        cx.bind(op.result(0), results[1], true);
+        cx.bind(op.result(1), results[2], true);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::tensor;
+    use crate::transform::testing::{batches, function};
 
     /// Known answers of the authors' implementation (Random123, `kat_vectors`).
     #[test]
@@ -454,5 +509,17 @@ mod tests {
         generate("PHILOX", 3, "0x4xi8");
         generate("THREE_FRY", 2, "ui32");
         generate("THREE_FRY", 2, "3x4x5xi64");
+    }
+
+    #[test]
+    fn batches_have_the_bits_of_the_loop() {
+        for algorithm in [Algorithm::Default, Algorithm::ThreeFry, Algorithm::Philox] {
+            for (dtype, shape) in [(DType::U32, &[3, 2][..]), (DType::U64, &[]), (DType::U8, &[0])] {
+                let op = RngBitGenerator { algorithm, result: TensorType::new(shape, dtype) };
+                let state = TensorType::new([2], DType::U64);
+                let f = function(&[state], |b, x| b.push(op, x, &[]));
+                batches(&f, &[tensor(DType::U64, &[2], &[3.0, 5.0])]);
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 use jaxrs_kernel::DType;
 use jaxrs_kernel::builder::Build;
@@ -91,9 +92,49 @@ impl StructuredOp for Select {
     }
 }
 
+impl Rules for Select {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.copy(op);
+        let predicate = cx.residual_of(op.operand(0));
+        let x = cx.tangent_or_zero(op.operand(1))?;
+        let y = cx.tangent_or_zero(op.operand(2))?;
+        let tangent = cx.linear().select(predicate, x, y)?;
+        cx.bind_tangent(op.result(0), tangent);
+        Ok(())
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let predicate = cx.value(op.operand(0));
+        let zeros = cx.builder().zeros(op.result_type(0))?;
+        for (position, [x, y]) in [(1, [ct, zeros]), (2, [zeros, ct])] {
+            if cx.is_linear(op.operand(position)) {
+                let part = cx.builder().select(predicate, x, y)?;
+                cx.add(op.operand(position), part)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let (x, y) = (cx.full(op.operand(1))?, cx.full(op.operand(2))?);
+        let mut predicate = cx.value(op.operand(0));
+        if op.operand_type(0).rank() > 0 {
+            predicate = cx.full(op.operand(0))?;
+        } else if cx.is_batched(op.operand(0)) {
+            let shape = cx.builder().ty(x).shape;
+            predicate = cx.builder().broadcast_in_dim(predicate, &shape, &[0])?;
+        }
+        let value = cx.builder().select(predicate, x, y)?;
+        cx.bind(op.result(0), value, true);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, tensor};
 
     #[test]
@@ -126,5 +167,14 @@ mod tests {
         fault(Select, &[x.clone(), x.clone(), x.clone()]);
         fault(Select, &[ty(&[1], DType::I1), x.clone(), x.clone()]);
         fault(Select, &[p, x, ty(&[2], DType::F64)]);
+    }
+
+    #[test]
+    fn rules() {
+        for shape in [&[][..], &[4]] {
+            let bits = &[1.0, 0.0, 1.0, 1.0][..shape.iter().product::<u64>() as usize];
+            let inputs = [tensor(DType::I1, shape, bits), values(&[4], 1), values(&[4], 2)];
+            check_body(&inputs, |b, x| Ok(vec![b.select(x[0], x[1], x[2])?]));
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::attribute::Attributes;
 use crate::interpret::{self, Frame};
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 use jaxrs_kernel::Affine;
 
@@ -105,9 +106,40 @@ impl StructuredOp for Slice {
     }
 }
 
+impl Rules for Slice {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let (whole, part) = (op.operand_type(0), op.result_type(0));
+        let high = |axis: usize| {
+            let (start, stride, count) =
+                (self.starts[axis], self.strides[axis], part.shape[axis]);
+            let reach = if count == 0 { 0 } else { (count - 1) * stride + 1 };
+            (whole.shape[axis] - start - reach) as i64
+        };
+        let high: Vec<i64> = (0..whole.rank()).map(high).collect();
+        let interior: Vec<u64> = self.strides.iter().map(|stride| stride - 1).collect();
+        let mut b = cx.builder();
+        let zero = b.zeros(&TensorType::scalar(whole.dtype))?;
+        let ct = b.pad(ct, zero, &signed(&self.starts), &high, &interior)?;
+        cx.add(op.operand(0), ct)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let front = |first: u64, rest: &[u64]| [&[first], rest].concat();
+        let size = cx.size();
+        let (starts, limits) = (front(0, &self.starts), front(size, &self.limits));
+        cx.with(op, Slice { starts, limits, strides: front(1, &self.strides) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, read, tensor};
     use jaxrs_kernel::DType;
 
@@ -145,5 +177,21 @@ mod tests {
             .with_ints("start_indices", &[-1]);
         let fault = read("stablehlo.slice", negative, &ty, &[]);
         assert_eq!(fault, Err("slice: start_indices: -1 must not be negative".into()));
+    }
+
+    #[test]
+    fn rules() {
+        for (shape, starts, limits, strides) in [
+            (&[5][..], &[1][..], &[4][..], &[1][..]),
+            (&[5], &[0], &[5], &[2]),
+            (&[6], &[1], &[6], &[3]),
+            (&[3, 4], &[1, 0], &[2, 4], &[2, 3]),
+            (&[3], &[2], &[2], &[2]),
+            (&[], &[], &[], &[]),
+        ] {
+            let [starts, limits, strides] = [starts, limits, strides].map(Vec::from);
+            let op = Slice { starts, limits, strides };
+            check_body(&[values(shape, 1)], |b, x| Ok(vec![b.one(op, x)?]));
+        }
     }
 }

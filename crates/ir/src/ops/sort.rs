@@ -11,6 +11,7 @@ use crate::function::{BlockId, Function, OpData, ValueId};
 use crate::interpret::{Frame, ScalarRegion};
 use crate::literal::Literal;
 use crate::lower::Lowering;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use cranelift_entity::EntityRef;
 use jaxrs_kernel::dtype::Class;
@@ -269,9 +270,44 @@ fn merge_sort(
     Ok(())
 }
 
+impl Rules for Sort {
+    /// Sorts the positions along with the operands; by them the tangents are taken.
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        let mut operands = cx.values(&op.data().operands);
+        let region = cx.region(op, op.region(0));
+        let mut b = cx.primal();
+        let ty = op.operand_type(0).with_dtype(DType::I32);
+        operands.push(b.iota(&ty, self.axis)?);
+        for _ in 0..2 {
+            b.function.add_argument(region, TensorType::scalar(ty.dtype));
+        }
+        let mut results = b.push(self.clone(), &operands, &[region])?;
+        let positions = results.pop().expect("a result for each operand");
+        for (&result, value) in op.data().results.iter().zip(results) {
+            cx.bind(result, value, None);
+        }
+        for (&operand, &result) in op.data().operands.iter().zip(&op.data().results) {
+            let Some(tangent) = cx.tangent(operand) else { continue };
+            let positions = cx.residual(positions);
+            let tangent = cx.linear().take_along(tangent, positions, self.axis)?;
+            cx.bind_tangent(result, tangent);
+        }
+        Ok(())
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it is not linear")
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.with(op, Sort { axis: self.axis + 1, stable: self.stable })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, ints, values};
     use crate::interpret;
     use crate::testing::{only_op, program, small, tensor};
 
@@ -367,6 +403,27 @@ mod tests {
                     all
                 };
                 assert_eq!(sorted(&got[0]), sorted(&operands[0]), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "it needs rules of reduce, gather and scatter"]
+    fn rules() {
+        for (shape, axis) in [(&[5][..], 0), (&[2, 3], 0), (&[3, 2], 1), (&[2, 0], 0)] {
+            let len = shape.iter().product::<u64>() as i64;
+            let keys = ints(shape, &(0..len).map(|n| n * n % 3).collect::<Vec<i64>>());
+            let inputs = [values(shape, 1), keys, values(shape, 2)];
+            for key in 0..2 {
+                check_body(&inputs, |b, x| {
+                    let types = b.types(x);
+                    let arguments: Vec<TensorType> =
+                        types.iter().flat_map(|ty| vec![TensorType::scalar(ty.dtype); 2]).collect();
+                    let region = b.region(&arguments, |b, x| {
+                        Ok(vec![b.compare(Direction::Lt, x[2 * key], x[2 * key + 1])?])
+                    })?;
+                    b.push(Sort { axis, stable: true }, x, &[region])
+                });
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::Lowering;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::DType;
 use jaxrs_kernel::dtype::Class;
@@ -97,9 +98,30 @@ fn total(bits: i64, mask: i64) -> i128 {
     if bits < 0 { (bits ^ mask).into() } else { bits.into() }
 }
 
+impl Rules for TopK {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        let positions = cx.copy(op)[1];
+        let Some(tangent) = cx.tangent(op.operand(0)) else { return Ok(()) };
+        let positions = cx.residual(positions);
+        let axis = op.operand_type(0).rank() - 1;
+        let tangent = cx.linear().take_along(tangent, positions, axis)?;
+        cx.bind_tangent(op.result(0), tangent);
+        Ok(())
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", "it is not linear")
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.is_elementwise(op)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::interpret;
     use crate::testing::{fault, function, tensor};
 
@@ -121,5 +143,13 @@ mod tests {
         let ty = TensorType::new([4, 2], DType::F32);
         let message = "top_k: k is 3, the last axis of tensor<4x2xf32> 2";
         assert_eq!(fault(TopK { k: 3 }, &[ty]), message);
+    }
+
+    #[test]
+    #[ignore = "it needs rules of reduce, gather and scatter"]
+    fn rules() {
+        for (shape, k) in [(&[5][..], 2), (&[2, 3], 3), (&[2, 3], 0)] {
+            check_body(&[values(shape, 1)], |b, x| b.push(TopK { k }, x, &[]));
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::attribute::{Attributes, axes};
 use crate::interpret::{self, Frame};
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering};
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 use jaxrs_kernel::Affine;
 
@@ -74,9 +75,31 @@ impl StructuredOp for Transpose {
     }
 }
 
+impl Rules for Transpose {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let ct = cx.cotangent_or_zero(op.result(0))?;
+        let mut inverse = vec![0; self.permutation.len()];
+        for (to, &from) in self.permutation.iter().enumerate() {
+            inverse[from] = to;
+        }
+        let ct = cx.builder().transpose(ct, &inverse)?;
+        cx.add(op.operand(0), ct)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        let rest = self.permutation.iter().map(|axis| axis + 1);
+        cx.with(op, Transpose { permutation: std::iter::once(0).chain(rest).collect() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::testing::{check_body, values};
     use crate::testing::{check, fault, pattern, tensor};
     use jaxrs_kernel::DType;
 
@@ -107,5 +130,13 @@ mod tests {
         assert_eq!(fault(transpose(&[1, 1]), &ty), "transpose: permutation: axis 1 is named twice");
         fault(transpose(&[0]), &ty);
         fault(transpose(&[0, 2]), &ty);
+    }
+
+    #[test]
+    fn rules() {
+        for permutation in [vec![2, 0, 1], vec![0, 2, 1], vec![0, 1, 2]] {
+            let op = Transpose { permutation };
+            check_body(&[values(&[2, 3, 1], 1)], |b, x| Ok(vec![b.one(op, x)?]));
+        }
     }
 }

@@ -231,6 +231,8 @@ pub(crate) fn derivatives(f: &Function, inputs: &[Literal], active: &[bool], opt
             continue;
         };
         let what = format!("the tangent of result {at} (expected: the finite differences)");
+        let finite = numbers(difference).iter().all(|x| x.is_finite());
+        assert!(finite, "{what}: {difference:?}\n{}", text::print_function(f));
         let zeros = tensor(
             difference.ty().dtype,
             &[],

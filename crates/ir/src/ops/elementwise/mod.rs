@@ -1,8 +1,9 @@
 //! The elementwise ops: one row each.
 //!
-//! A row gives the name, the types it takes, and the body: the op on one element, as kernel
-//! instructions. The interpreter evaluates that body, and every back end compiles it, so that both
-//! give the same bits. How exact the bodies are is tested apart, in `tests/accuracy.rs`.
+//! A row gives the name, the types it takes, the derivative ([`Derivative`]), and the body: the op
+//! on one element, as kernel instructions. The interpreter evaluates that body, and every back end
+//! compiles it, so that both give the same bits. How exact the bodies are is tested apart, in
+//! `tests/accuracy.rs`.
 //!
 //! A body has no loops and no loads, so that it can stand in a vector loop, and branches only where
 //! one side is rare. `bf16` and `f16` elements are `f32` registers; the body computes in `f32`, and the
@@ -22,6 +23,7 @@ mod gamma;
 mod inverse;
 mod logarithm;
 mod math;
+mod partials;
 mod parts;
 mod power;
 mod roots;
@@ -31,8 +33,10 @@ use super::{OpView, Signature};
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Lowering, Scalar};
 use crate::types::TensorType;
+use Derivative::{Bilinear, Linear, Special, Zero};
 use ElementCost::{Cheap, Expensive, Free};
 use complex_functions as functions;
+pub use derivative::{Derivative, Formula, Partial, Transposed};
 pub use evaluate::{over_elements, single};
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::dtype::Class;
@@ -60,6 +64,8 @@ pub struct Row {
     pub result: fn(DType) -> DType,
     /// What an element costs.
     pub cost: ElementCost,
+    /// Its derivative.
+    pub derivative: Derivative,
     /// Whether the body's result for 16-bit floats is one without rounding.
     pub exact: bool,
     /// The op on one element, before rounding to a 16-bit float.
@@ -69,127 +75,170 @@ pub struct Row {
 /// Every elementwise op.
 pub static TABLE: &[Row] = &[
     // Arithmetic.
-    row("stablehlo.add", 2, any, Cheap, |b, d, x| arithmetic::add(b, d, x[0], x[1])),
-    row("stablehlo.subtract", 2, number, Cheap, |b, _, x| arithmetic::subtract(b, x[0], x[1])),
-    row("stablehlo.multiply", 2, any, Cheap, |b, d, x| arithmetic::multiply(b, d, x[0], x[1])),
-    row("stablehlo.divide", 2, number, Expensive, |b, d, x| arithmetic::divide(b, d, x[0], x[1])),
-    row("stablehlo.remainder", 2, int_or_float, Expensive, arithmetic::remainder),
-    row("stablehlo.maximum", 2, any, Cheap, arithmetic::maximum).exact(),
-    row("stablehlo.minimum", 2, any, Cheap, arithmetic::minimum).exact(),
-    row("stablehlo.negate", 1, number, Cheap, |b, _, x| arithmetic::negate(b, x[0])).exact(),
-    row("stablehlo.abs", 1, signed, Cheap, arithmetic::abs).gives(DType::part).exact(),
-    row("stablehlo.sign", 1, signed, Cheap, arithmetic::sign).exact(),
-    row("chlo.square", 1, number, Cheap, |b, d, x| arithmetic::multiply(b, d, x[0], x[0])),
+    row("stablehlo.add", 2, any, Cheap, partials::ADD, |b, d, x| arithmetic::add(b, d, x[0], x[1])),
+    row("stablehlo.subtract", 2, number, Cheap, partials::SUBTRACT, |b, _, x| {
+        arithmetic::subtract(b, x[0], x[1])
+    }),
+    row("stablehlo.multiply", 2, any, Cheap, Bilinear, |b, d, x| {
+        arithmetic::multiply(b, d, x[0], x[1])
+    }),
+    row("stablehlo.divide", 2, number, Expensive, partials::DIVIDE, |b, d, x| {
+        arithmetic::divide(b, d, x[0], x[1])
+    }),
+    row(
+        "stablehlo.remainder",
+        2,
+        int_or_float,
+        Expensive,
+        partials::REMAINDER,
+        arithmetic::remainder,
+    ),
+    row("stablehlo.maximum", 2, any, Cheap, partials::EXTREME, arithmetic::maximum).exact(),
+    row("stablehlo.minimum", 2, any, Cheap, partials::EXTREME, arithmetic::minimum).exact(),
+    row("stablehlo.negate", 1, number, Cheap, partials::NEGATE, |b, _, x| {
+        arithmetic::negate(b, x[0])
+    })
+    .exact(),
+    row("stablehlo.abs", 1, signed, Cheap, Special(partials::abs), arithmetic::abs)
+        .gives(DType::part)
+        .exact(),
+    row("stablehlo.sign", 1, signed, Cheap, Special(partials::sign), arithmetic::sign).exact(),
+    row("chlo.square", 1, number, Cheap, partials::SQUARE, |b, d, x| {
+        arithmetic::multiply(b, d, x[0], x[0])
+    }),
     // Rounding.
-    row("stablehlo.floor", 1, float, Cheap, |b, _, x| parts::unary(b, UnaryOp::Floor, x)).exact(),
-    row("stablehlo.ceil", 1, float, Cheap, |b, _, x| parts::unary(b, UnaryOp::Ceil, x)).exact(),
-    row("stablehlo.round_nearest_even", 1, float, Cheap, |b, _, x| {
+    row("stablehlo.floor", 1, float, Cheap, Zero, |b, _, x| parts::unary(b, UnaryOp::Floor, x))
+        .exact(),
+    row("stablehlo.ceil", 1, float, Cheap, Zero, |b, _, x| parts::unary(b, UnaryOp::Ceil, x))
+        .exact(),
+    row("stablehlo.round_nearest_even", 1, float, Cheap, Zero, |b, _, x| {
         parts::unary(b, UnaryOp::Nearest, x)
     })
     .exact(),
-    row("stablehlo.round_nearest_afz", 1, float, Cheap, |b, _, x| real(b, x, parts::round_away))
-        .exact(),
+    row("stablehlo.round_nearest_afz", 1, float, Cheap, Zero, |b, _, x| {
+        real(b, x, parts::round_away)
+    })
+    .exact(),
     // Bits.
-    row("stablehlo.and", 2, bits, Cheap, bits::and),
-    row("stablehlo.or", 2, bits, Cheap, bits::or),
-    row("stablehlo.xor", 2, bits, Cheap, bits::xor),
-    row("stablehlo.not", 1, bits, Cheap, |b, _, x| parts::unary(b, UnaryOp::Not, x)),
-    row("stablehlo.shift_left", 2, int, Cheap, bits::shift_left),
-    row("stablehlo.shift_right_arithmetic", 2, int, Cheap, bits::shift_right_arithmetic),
-    row("stablehlo.shift_right_logical", 2, int, Cheap, bits::shift_right_logical),
-    row("stablehlo.popcnt", 1, int, Cheap, |b, _, x| parts::unary(b, UnaryOp::Popcnt, x)),
-    row("stablehlo.count_leading_zeros", 1, int, Cheap, |b, _, x| parts::unary(b, UnaryOp::Clz, x)),
-    row("chlo.mulhi", 2, int, Expensive, bits::multiply_high),
+    row("stablehlo.and", 2, bits, Cheap, Zero, bits::and),
+    row("stablehlo.or", 2, bits, Cheap, Zero, bits::or),
+    row("stablehlo.xor", 2, bits, Cheap, Zero, bits::xor),
+    row("stablehlo.not", 1, bits, Cheap, Zero, |b, _, x| parts::unary(b, UnaryOp::Not, x)),
+    row("stablehlo.shift_left", 2, int, Cheap, Zero, bits::shift_left),
+    row("stablehlo.shift_right_arithmetic", 2, int, Cheap, Zero, bits::shift_right_arithmetic),
+    row("stablehlo.shift_right_logical", 2, int, Cheap, Zero, bits::shift_right_logical),
+    row("stablehlo.popcnt", 1, int, Cheap, Zero, |b, _, x| parts::unary(b, UnaryOp::Popcnt, x)),
+    row("stablehlo.count_leading_zeros", 1, int, Cheap, Zero, |b, _, x| {
+        parts::unary(b, UnaryOp::Clz, x)
+    }),
+    row("chlo.mulhi", 2, int, Expensive, Zero, bits::multiply_high),
     // Parts of numbers and tests of them.
-    row("stablehlo.real", 1, inexact, Free, |_, _, x| parts::re(x[0])).gives(DType::part).exact(),
-    row("stablehlo.imag", 1, inexact, Free, |b, _, x| parts::im(b, x[0]))
+    row("stablehlo.real", 1, inexact, Free, Linear(partials::real), |_, _, x| parts::re(x[0]))
         .gives(DType::part)
         .exact(),
-    row("stablehlo.complex", 2, pair, Free, |_, _, x| Scalar::Complex(x[0].real(), x[1].real()))
-        .gives(parts::complex_of),
-    row("chlo.conj", 1, inexact, Cheap, |b, _, x| parts::conj(b, x[0])).exact(),
-    row("stablehlo.is_finite", 1, float, Cheap, |b, _, x| real(b, x, parts::is_finite))
+    row("stablehlo.imag", 1, inexact, Free, Linear(partials::imag), |b, _, x| parts::im(b, x[0]))
+        .gives(DType::part)
+        .exact(),
+    row("stablehlo.complex", 2, pair, Free, Linear(partials::complex), |_, _, x| {
+        Scalar::Complex(x[0].real(), x[1].real())
+    })
+    .gives(parts::complex_of),
+    row("chlo.conj", 1, inexact, Cheap, Linear(partials::conj), |b, _, x| parts::conj(b, x[0]))
+        .exact(),
+    row("stablehlo.is_finite", 1, float, Cheap, Zero, |b, _, x| real(b, x, parts::is_finite))
         .gives(truth),
-    row("chlo.is_inf", 1, float, Cheap, |b, _, x| real(b, x, parts::is_inf)).gives(truth),
-    row("chlo.is_pos_inf", 1, float, Cheap, |b, _, x| real(b, x, parts::is_pos_inf)).gives(truth),
-    row("chlo.is_neg_inf", 1, float, Cheap, |b, _, x| real(b, x, parts::is_neg_inf)).gives(truth),
-    row("chlo.next_after", 2, float, Cheap, parts::next_after).exact(),
+    row("chlo.is_inf", 1, float, Cheap, Zero, |b, _, x| real(b, x, parts::is_inf)).gives(truth),
+    row("chlo.is_pos_inf", 1, float, Cheap, Zero, |b, _, x| real(b, x, parts::is_pos_inf))
+        .gives(truth),
+    row("chlo.is_neg_inf", 1, float, Cheap, Zero, |b, _, x| real(b, x, parts::is_neg_inf))
+        .gives(truth),
+    row("chlo.next_after", 2, float, Cheap, partials::NEXT_AFTER, parts::next_after).exact(),
     // Roots and powers.
-    row("stablehlo.sqrt", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.sqrt", 1, inexact, Expensive, partials::SQRT, |b, _, x| {
         complex::or_real(b, x, roots::sqrt, complex::sqrt)
     }),
-    row("stablehlo.rsqrt", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.rsqrt", 1, inexact, Expensive, partials::RSQRT, |b, _, x| {
         complex::or_real(b, x, roots::rsqrt, functions::rsqrt)
     }),
-    row("stablehlo.cbrt", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.cbrt", 1, inexact, Expensive, partials::CBRT, |b, _, x| {
         complex::or_real(b, x, roots::cbrt, functions::cbrt)
     }),
-    row("stablehlo.power", 2, number, Expensive, power),
+    row("stablehlo.power", 2, number, Expensive, partials::POWER, power),
     // Exponentials and logarithms.
-    row("stablehlo.exponential", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.exponential", 1, inexact, Expensive, partials::EXP, |b, _, x| {
         complex::or_real(b, x, exponential::exp, functions::exp)
     }),
-    row("stablehlo.exponential_minus_one", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.exponential_minus_one", 1, inexact, Expensive, partials::EXPM1, |b, _, x| {
         complex::or_real(b, x, exponential::expm1, functions::expm1)
     }),
-    row("stablehlo.log", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.log", 1, inexact, Expensive, partials::LOG, |b, _, x| {
         complex::or_real(b, x, logarithm::log, functions::log)
     }),
-    row("stablehlo.log_plus_one", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.log_plus_one", 1, inexact, Expensive, partials::LOG1P, |b, _, x| {
         complex::or_real(b, x, logarithm::log1p, functions::log1p)
     }),
-    row("stablehlo.logistic", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.logistic", 1, inexact, Expensive, partials::LOGISTIC, |b, _, x| {
         complex::or_real(b, x, exponential::logistic, functions::logistic)
     }),
-    row("stablehlo.tanh", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.tanh", 1, inexact, Expensive, partials::TANH, |b, _, x| {
         complex::or_real(b, x, exponential::tanh, functions::tanh)
     }),
-    row("chlo.sinh", 1, inexact, Expensive, |b, _, x| {
+    row("chlo.sinh", 1, inexact, Expensive, partials::SINH, |b, _, x| {
         complex::or_real(b, x, exponential::sinh, functions::sinh)
     }),
-    row("chlo.cosh", 1, inexact, Expensive, |b, _, x| {
+    row("chlo.cosh", 1, inexact, Expensive, partials::COSH, |b, _, x| {
         complex::or_real(b, x, exponential::cosh, functions::cosh)
     }),
-    row("chlo.asinh", 1, inexact, Expensive, |b, _, x| {
+    row("chlo.asinh", 1, inexact, Expensive, partials::ASINH, |b, _, x| {
         complex::or_real(b, x, inverse::asinh, functions::asinh)
     }),
-    row("chlo.acosh", 1, inexact, Expensive, |b, _, x| {
+    row("chlo.acosh", 1, inexact, Expensive, partials::ACOSH, |b, _, x| {
         complex::or_real(b, x, inverse::acosh, functions::acosh)
     }),
-    row("chlo.atanh", 1, inexact, Expensive, |b, _, x| {
+    row("chlo.atanh", 1, inexact, Expensive, partials::ATANH, |b, _, x| {
         complex::or_real(b, x, inverse::atanh, functions::atanh)
     }),
     // Angles.
-    row("stablehlo.sine", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.sine", 1, inexact, Expensive, partials::SINE, |b, _, x| {
         complex::or_real(b, x, trigonometric::sin, functions::sin)
     }),
-    row("stablehlo.cosine", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.cosine", 1, inexact, Expensive, partials::COSINE, |b, _, x| {
         complex::or_real(b, x, trigonometric::cos, functions::cos)
     }),
-    row("stablehlo.tan", 1, inexact, Expensive, |b, _, x| {
+    row("stablehlo.tan", 1, inexact, Expensive, partials::TAN, |b, _, x| {
         complex::or_real(b, x, trigonometric::tan, functions::tan)
     }),
-    row("chlo.asin", 1, inexact, Expensive, |b, _, x| {
+    row("chlo.asin", 1, inexact, Expensive, partials::ASIN, |b, _, x| {
         complex::or_real(b, x, inverse::asin, functions::asin)
     }),
-    row("chlo.acos", 1, inexact, Expensive, |b, _, x| {
+    row("chlo.acos", 1, inexact, Expensive, partials::ACOS, |b, _, x| {
         complex::or_real(b, x, inverse::acos, functions::acos)
     }),
-    row("chlo.atan", 1, inexact, Expensive, |b, _, x| {
+    row("chlo.atan", 1, inexact, Expensive, partials::ATAN, |b, _, x| {
         complex::or_real(b, x, inverse::atan, functions::atan)
     }),
-    row("stablehlo.atan2", 2, inexact, Expensive, |b, _, x| {
+    row("stablehlo.atan2", 2, inexact, Expensive, partials::ATAN2, |b, _, x| {
         complex::or_real2(b, x, inverse::atan2, functions::atan2)
     }),
     // Special functions.
-    row("chlo.erf", 1, float, Expensive, |b, _, x| real(b, x, error_function::erf)),
-    row("chlo.erfc", 1, float, Expensive, |b, _, x| real(b, x, error_function::erfc)),
-    row("chlo.erf_inv", 1, float, Expensive, |b, _, x| real(b, x, error_function::erf_inv)),
-    row("chlo.bessel_i1e", 1, float, Expensive, |b, _, x| real(b, x, bessel::bessel_i1e)),
-    row("chlo.lgamma", 1, float, Expensive, |b, _, x| real(b, x, gamma::lgamma)),
-    row("chlo.digamma", 1, float, Expensive, |b, _, x| real(b, x, gamma::digamma)),
-    row("chlo.polygamma", 2, float, Expensive, |b, _, x| real2(b, x, gamma::polygamma)),
-    row("chlo.zeta", 2, float, Expensive, |b, _, x| real2(b, x, gamma::zeta)),
+    row("chlo.erf", 1, float, Expensive, partials::ERF, |b, _, x| real(b, x, error_function::erf)),
+    row("chlo.erfc", 1, float, Expensive, partials::ERFC, |b, _, x| {
+        real(b, x, error_function::erfc)
+    }),
+    row("chlo.erf_inv", 1, float, Expensive, partials::ERF_INV, |b, _, x| {
+        real(b, x, error_function::erf_inv)
+    }),
+    row("chlo.bessel_i1e", 1, float, Expensive, partials::BESSEL_I1E, |b, _, x| {
+        real(b, x, bessel::bessel_i1e)
+    }),
+    row("chlo.lgamma", 1, float, Expensive, partials::LGAMMA, |b, _, x| real(b, x, gamma::lgamma)),
+    row("chlo.digamma", 1, float, Expensive, partials::DIGAMMA, |b, _, x| {
+        real(b, x, gamma::digamma)
+    }),
+    row("chlo.polygamma", 2, float, Expensive, partials::POLYGAMMA, |b, _, x| {
+        real2(b, x, gamma::polygamma)
+    }),
+    row("chlo.zeta", 2, float, Expensive, partials::ZETA, |b, _, x| real2(b, x, gamma::zeta)),
 ];
 
 /// Other names of rows; `chlo.broadcast_add` and its like are taken as well, where operands have
@@ -201,9 +250,10 @@ const fn row(
     arity: usize,
     accepts: fn(DType) -> bool,
     cost: ElementCost,
+    derivative: Derivative,
     body: Body,
 ) -> Row {
-    Row { name, arity, accepts, result: |dtype| dtype, cost, exact: false, body }
+    Row { name, arity, accepts, result: |dtype| dtype, cost, derivative, exact: false, body }
 }
 
 impl Row {
