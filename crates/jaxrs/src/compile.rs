@@ -8,7 +8,7 @@ use jaxrs_kernel::program::{OriginId, StepId};
 use jaxrs_kernel::{Program, Step, StepKind};
 use jaxrs_opt::FusionMode;
 use jaxrs_plan::{Planned, report::Report};
-use jaxrs_runtime::{Argument, Buffer, Executable as _};
+use jaxrs_runtime::{Argument, Buffer, CallReport, Executable as _};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -307,6 +307,30 @@ impl Compiled {
         &self.program.times
     }
 
+    /// Runs the program on buffers: the results, and what the call did beside computing.
+    ///
+    /// # Errors
+    /// If the arguments do not fit, or there is no memory.
+    pub fn call(
+        &self,
+        arguments: Vec<Argument<'_>>,
+    ) -> Result<(Vec<Buffer>, CallReport), RunError> {
+        self.call_on(&self.executable, arguments)
+    }
+
+    fn call_on(
+        &self,
+        executable: &jaxrs_cpu::Executable,
+        arguments: Vec<Argument<'_>>,
+    ) -> Result<(Vec<Buffer>, CallReport), RunError> {
+        let done = jaxrs_runtime::call(executable, arguments)
+            .map_err(|error| RunError::Call(error.to_string()))?;
+        match self.checker.as_ref().and_then(|checker| checker.take_fault()) {
+            Some(fault) => Err(RunError::Check(fault)),
+            None => Ok(done),
+        }
+    }
+
     /// The results for arguments; donated ones are copied first.
     pub fn run(&self, arguments: &[Tensor]) -> Result<Vec<Tensor>, RunError> {
         let buffers = self.caller(arguments)?.call()?;
@@ -393,12 +417,7 @@ impl Caller<'_> {
                 Argument::Borrowed(slot.as_ref().expect("never taken"))
             });
         }
-        let (results, _) = jaxrs_runtime::call(executable, arguments)
-            .map_err(|error| RunError::Call(error.to_string()))?;
-        match self.compiled.checker.as_ref().and_then(|checker| checker.take_fault()) {
-            Some(fault) => Err(RunError::Check(fault)),
-            None => Ok(results),
-        }
+        Ok(self.compiled.call_on(executable, arguments)?.0)
     }
 
     /// Copies the donated arguments afresh that a call has used up.

@@ -1,12 +1,39 @@
-//! An ahead-of-time compiler for array programs whose memory plan is exact and visible.
+//! An ahead-of-time tracing JIT compiler for array programs whose memory plan is exact and visible.
 //!
-//! [`compile`] is the pipeline: StableHLO text to a planned native executable. [`tensor`] reads and
-//! writes tensors, [`compare`] compares them, [`check`] runs StableHLO's own test programs.
+//! * [`Array`] is a tensor; operations on it run at once, or are recorded while a function is traced.
+//! * [`grad`], [`vmap`] and the other transforms take a closure and give one.
+//! * [`compile`] is the pipeline from StableHLO to a planned native executable. [`tensor`] reads and
+//!   writes tensors, [`compare`] compares them, [`check`] runs StableHLO's own test programs.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod array;
+mod cache;
 pub mod check;
 mod checked;
 pub mod compare;
 pub mod compile;
+mod eager;
+mod error;
+pub mod jit;
 pub mod tensor;
+mod trace;
+mod transform;
+pub mod tree;
+
+pub use array::{Array, Element, Operand};
+pub use cache::CacheStats;
+pub use eager::eager_cache_stats;
+pub use error::{Error, Place, Result};
+pub use jaxrs_ir::{DType, TensorType};
+pub use jit::{DonationReport, disable_jit, donation_report, jit, jit_donate};
+pub use transform::{grad, jvp, value_and_grad, value_and_grad_aux, vjp, vmap};
+pub use tree::Tree;
+
+/// What most programs use.
+pub mod prelude {
+    pub use crate::{
+        Array, DType, Element, Tree, grad, jit, jit_donate, jvp, value_and_grad,
+        value_and_grad_aux, vjp, vmap,
+    };
+}

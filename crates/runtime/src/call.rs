@@ -51,6 +51,8 @@ pub struct CallReport {
     pub copied_bytes: usize,
     /// Results that took over a donated argument's memory.
     pub aliased_results: usize,
+    /// Bytes of these results.
+    pub aliased_bytes: usize,
 }
 
 /// Runs an executable: the results, in order.
@@ -123,6 +125,7 @@ pub fn call(
                     owned[argument as usize].take().expect("a donor gives to one result");
                 buffer.set_len(info.tensor.bytes());
                 report.aliased_results += 1;
+                report.aliased_bytes += info.tensor.bytes();
                 buffer
             }
             (None, _) => unreachable!("allocated above"),

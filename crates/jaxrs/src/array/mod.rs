@@ -1,0 +1,186 @@
+//! [`Array`]: a tensor, concrete or traced.
+
+mod create;
+mod element;
+mod elementwise;
+mod operand;
+mod operators;
+mod promote;
+mod read;
+mod reduce;
+mod shape;
+
+pub use element::Element;
+pub use operand::Operand;
+pub use promote::promote;
+pub use shape::{IntoAxes, IntoShape};
+
+use crate::error::{Error, Place, Result};
+use crate::trace::TraceId;
+use jaxrs_ir::{DType, TensorType, ValueId};
+use jaxrs_runtime::Buffer;
+use std::fmt;
+use std::sync::Arc;
+
+/// A tensor: element type and shape are known at run time, a clone is a handle.
+///
+/// It is *concrete*, with elements in memory, or, inside a function that is being traced (by
+/// [`crate::jit()`], [`crate::grad`], [`crate::scan`], ...), *traced*: a value of the function that is
+/// made. Operations on concrete arrays run at once; as soon as a function is traced, they are
+/// recorded.
+///
+/// A wrong operation does not panic and returns no `Result`: it gives an array that holds the
+/// error, and so does everything computed from it; the error surfaces where the value is read or
+/// leaves [`crate::jit()`], or is shown by [`Array::error`].
+#[derive(Clone)]
+pub struct Array(Arc<Inner>);
+
+struct Inner {
+    ty: TensorType,
+    value: Value,
+    place: Place,
+}
+
+/// What an array is.
+pub(crate) enum Value {
+    /// Elements in memory.
+    Concrete(Buffer),
+    /// A value of a function that is, or was, being traced.
+    Traced(TraceId, ValueId),
+    /// The first error on the way to it.
+    Failed(Error),
+}
+
+impl Array {
+    pub(crate) fn new(ty: TensorType, value: Value, place: Place) -> Array {
+        Array(Arc::new(Inner { ty, value, place }))
+    }
+
+    pub(crate) fn concrete(ty: TensorType, buffer: Buffer, place: Place) -> Array {
+        Array::new(ty, Value::Concrete(buffer), place)
+    }
+
+    /// An array that holds an error.
+    pub(crate) fn failed(ty: TensorType, error: Error) -> Array {
+        let place = error.place().unwrap_or_else(Place::here);
+        Array::new(ty, Value::Failed(error), place)
+    }
+
+    pub(crate) fn value(&self) -> &Value {
+        &self.0.value
+    }
+
+    /// Element type and shape. Of an array that holds an error: those it would have, as far as
+    /// they are known, else rank 0.
+    pub fn ty(&self) -> &TensorType {
+        &self.0.ty
+    }
+
+    /// The extents of the axes.
+    pub fn shape(&self) -> &[u64] {
+        &self.0.ty.shape
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.0.ty.dtype
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.0.ty.rank()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> u64 {
+        self.0.ty.len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.0.ty.is_empty()
+    }
+
+    /// Where the array was made.
+    pub fn place(&self) -> Place {
+        self.0.place
+    }
+
+    /// Whether it is a value of a function that is being traced.
+    pub fn is_traced(&self) -> bool {
+        matches!(self.0.value, Value::Traced(..))
+    }
+
+    /// The first error on the way to the array, if there was one.
+    pub fn error(&self) -> Option<&Error> {
+        match &self.0.value {
+            Value::Failed(error) => {
+                error.seen();
+                Some(error)
+            }
+            _ => None,
+        }
+    }
+
+    /// The array, or the first error on the way to it.
+    ///
+    /// # Errors
+    /// See [`Array::error`].
+    pub fn ok(self) -> Result<Array> {
+        match self.error() {
+            Some(error) => Err(error.clone()),
+            None => Ok(self),
+        }
+    }
+
+    /// The elements' memory.
+    pub(crate) fn buffer(&self) -> Option<&Buffer> {
+        match &self.0.value {
+            Value::Concrete(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    /// The memory, if this is the only handle to it; else the array.
+    pub(crate) fn into_buffer(self) -> std::result::Result<Buffer, Array> {
+        match Arc::try_unwrap(self.0) {
+            Ok(Inner { value: Value::Concrete(buffer), .. }) => Ok(buffer),
+            Ok(inner) => Err(Array(Arc::new(inner))),
+            Err(shared) => Err(Array(shared)),
+        }
+    }
+
+    /// Whether this is the only handle to the memory.
+    pub(crate) fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// What tells this array's handles from others'.
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// The address of the first element, for those who want to see that it does not change; None
+    /// while traced.
+    pub fn address(&self) -> Option<usize> {
+        self.buffer().map(|buffer| buffer.as_ptr() as usize)
+    }
+}
+
+/// Element type, shape and, of small concrete arrays, the elements.
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.value {
+            Value::Concrete(_) => read::show(self, f),
+            Value::Traced(..) => write!(f, "Traced({})", self.0.ty),
+            Value::Failed(error) => write!(f, "Failed({error})"),
+        }
+    }
+}
+
+/// As `Debug`.
+impl fmt::Display for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
