@@ -26,8 +26,9 @@ impl Array {
 
     /// An array of these elements, with one axis.
     #[track_caller]
-    pub fn from_vec<T: Element>(elements: Vec<T>) -> Array {
-        Array::from_slice(&elements, [elements.len() as u64])
+    pub fn from_vec<T: Element>(elements: impl AsRef<[T]>) -> Array {
+        let elements = elements.as_ref();
+        Array::from_slice(elements, [elements.len() as u64])
     }
 
     /// The rank-0 array of this element.
@@ -95,12 +96,12 @@ impl Array {
     /// `0, 1, ..., n - 1` as `i32`.
     #[track_caller]
     pub fn arange(n: u64) -> Array {
-        Array::iota(TensorType::new([n], DType::I32), 0)
+        Array::iota(&TensorType::new([n], DType::I32), 0)
     }
 
     /// Each element is its position along an axis.
     #[track_caller]
-    pub fn iota(ty: TensorType, axis: usize) -> Array {
-        trace::one(&[], Place::here(), |b, _| b.iota(&ty, axis))
+    pub fn iota(ty: &TensorType, axis: usize) -> Array {
+        trace::one(&[], Place::here(), |b, _| b.iota(ty, axis))
     }
 }
