@@ -15,16 +15,8 @@ impl Copied {
     /// copied.
     pub fn op(&mut self, from: &Function, op: OpId, to: &mut Function, block: BlockId) -> OpId {
         let data = &from.ops[op];
-        let regions: Vec<BlockId> = data
-            .regions
-            .iter()
-            .map(|&region| {
-                let target = to.add_block();
-                self.arguments(from, region, to, target);
-                self.block(from, region, to, target);
-                target
-            })
-            .collect();
+        let regions: Vec<BlockId> =
+            data.regions.iter().map(|&region| self.region(from, region, to)).collect();
         let operands = self.all(&data.operands);
         let types = data.results.iter().map(|&v| from.ty(v).clone()).collect();
         let location = data.location.clone();
@@ -33,6 +25,14 @@ impl Copied {
             self.values.insert(old, new);
         }
         copy
+    }
+
+    /// Copies a block with its arguments into a new one, to become a region.
+    pub fn region(&mut self, from: &Function, block: BlockId, to: &mut Function) -> BlockId {
+        let target = to.add_block();
+        self.arguments(from, block, to, target);
+        self.block(from, block, to, target);
+        target
     }
 
     /// Gives a target block the source block's arguments.

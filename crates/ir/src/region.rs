@@ -50,14 +50,20 @@ impl Captures<'_> {
 /// of enclosing blocks that it uses, which are given beside it.
 pub fn extract(function: &Function, region: BlockId) -> (Function, Vec<ValueId>) {
     let captured = captures_of_block(function, region);
+    (extract_over(function, region, &captured), captured)
+}
+
+/// A region as a function of its own: its parameters are the region's arguments, then the values of
+/// enclosing blocks that are given, all that it uses among them.
+pub fn extract_over(function: &Function, region: BlockId, captured: &[ValueId]) -> Function {
     let mut to = Function::new("region");
     let mut copied = Copied::default();
-    for &value in function.blocks[region].arguments.iter().chain(&captured) {
+    for &value in function.blocks[region].arguments.iter().chain(captured) {
         let parameter = to.add_parameter(function.ty(value).clone());
         copied.values.insert(value, parameter);
     }
     let body = to.body;
     copied.block(function, region, &mut to, body);
     to.result_attributes = vec![Default::default(); to.results().len()];
-    (to, captured)
+    to
 }

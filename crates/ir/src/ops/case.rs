@@ -1,11 +1,15 @@
 //! `stablehlo.case`: one of several regions, by an index.
 
+mod rules;
+
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::Lowering;
 use crate::types::TensorType;
+pub(super) use rules::select_elements;
+
 use jaxrs_kernel::DType;
 
 /// A choice: operand 0 is the index; out of range it takes the last region.

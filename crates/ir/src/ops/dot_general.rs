@@ -4,6 +4,8 @@
 //! `precision_config` and `algorithm` ask for a least precision; what is computed is never less
 //! precise, so they are read and dropped.
 
+mod rules;
+
 use super::contraction::Arithmetic;
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::{Attribute, Attributes, axes};

@@ -144,7 +144,7 @@ fn is_cheap(e: &Emitter<'_>, value: ValueId, deep: u32) -> bool {
 
 /// The search that a body makes. It may only compare the values with each other and the positions
 /// with each other, so that it is known by what it does for each order of the two.
-fn by_order(function: &Function, block: BlockId) -> Option<Extreme> {
+pub(super) fn by_order(function: &Function, block: BlockId) -> Option<Extreme> {
     let data = &function.blocks[block];
     let [value, position, ..] = data.arguments[..] else { return None };
     let (dtype, index) = (function.ty(value).dtype, function.ty(position).dtype);

@@ -1,6 +1,8 @@
 //! `stablehlo.gather`: windows of a tensor from start indices, which are clamped so that a window
 //! stays inside.
 
+pub(super) mod rules;
+
 use super::indexing::{Names, Windows};
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::{Attribute, Attributes};

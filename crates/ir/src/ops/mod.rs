@@ -9,6 +9,7 @@ pub mod contraction;
 pub mod elementwise;
 pub mod extreme;
 pub mod indexing;
+pub mod monoid;
 #[cfg(test)]
 mod random;
 pub mod window;
@@ -347,6 +348,7 @@ ops! {
     reshape::Reshape,
     reverse::Reverse,
     rng_bit_generator::RngBitGenerator,
+    scan::Scan,
     scatter::Scatter,
     select::Select,
     select_and_scatter::SelectAndScatter,
@@ -380,15 +382,8 @@ without_rules!(
     BatchNormGrad,
     BatchNormInference,
     BatchNormTraining,
-    Case,
     Convolution,
-    DotGeneral,
-    Gather,
-    If,
     Map,
-    Reduce,
     ReduceWindow,
-    Scatter,
     SelectAndScatter,
-    While,
 );

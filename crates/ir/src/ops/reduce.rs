@@ -3,6 +3,8 @@
 //! The interpreter starts with the initial value and takes elements in row-major order. Kernels may
 //! reassociate where the body is one instruction (see [`super::combiner`]).
 
+mod rules;
+
 use super::extreme::Extreme;
 use super::combiner::{Combiner, check_body, check_operands, pack};
 use super::{OpView, Signature, StructuredOp};

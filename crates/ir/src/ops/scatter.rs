@@ -5,6 +5,8 @@
 //! Windows are written one after the other, as XLA does it, in row-major order; so are the elements
 //! of each.
 
+mod rules;
+
 use super::combiner::check_body;
 use super::indexing::{Names, Windows};
 use super::reduce::element;

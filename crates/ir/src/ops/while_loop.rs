@@ -1,5 +1,7 @@
 //! `stablehlo.while`: a region run as long as another one says so.
 
+mod rules;
+
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::Attributes;
 use crate::interpret::Frame;

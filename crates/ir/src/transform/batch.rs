@@ -4,7 +4,7 @@ use super::{Rule, at};
 use crate::builder::Builder;
 use crate::copy::Copied;
 use crate::error::{Error, Location};
-use crate::function::{Function, OpId, ValueId};
+use crate::function::{BlockId, Function, OpId, ValueId};
 use crate::ops::OpView;
 use crate::region;
 use rustc_hash::FxHashSet;
@@ -136,14 +136,41 @@ impl Batch<'_> {
         }
         let mut regions = Vec::with_capacity(data.regions.len());
         for &region in &data.regions {
-            let target = self.out.add_block();
-            self.values.arguments(op.function, region, self.out, target);
-            self.values.block(op.function, region, self.out, target);
-            regions.push(target);
+            regions.push(self.region(op, region));
         }
         let results = self.builder().push(replaced, &operands, &regions)?;
         for (&result, value) in data.results.iter().zip(results) {
             self.bind(result, value, true);
+        }
+        Ok(())
+    }
+
+    /// A copy of a region that uses no batched value of enclosing blocks.
+    pub fn region(&mut self, op: OpView<'_>, region: BlockId) -> BlockId {
+        self.values.region(op.function, region, self.out)
+    }
+
+    /// Appends a function over batches of which the arguments flagged have one: its results, with
+    /// whether they have the batch axis.
+    pub fn call(
+        &mut self,
+        f: &Function,
+        arguments: &[ValueId],
+        batched: &[bool],
+    ) -> Result<Vec<(ValueId, bool)>, String> {
+        let parts = batch(f, batched, self.size).map_err(|error| error.message)?;
+        let results = self.builder().inline(&parts.function, arguments);
+        Ok(results.into_iter().zip(parts.results).collect())
+    }
+
+    /// Appends a function that does the same as the op on the values of its operands, and binds
+    /// the op's results: a rule by decomposition.
+    pub fn as_function(&mut self, op: OpView<'_>, f: &Function, operands: &[ValueId]) -> Rule {
+        let arguments: Vec<ValueId> = operands.iter().map(|&v| self.value(v)).collect();
+        let batched: Vec<bool> = operands.iter().map(|&v| self.is_batched(v)).collect();
+        let results = self.call(f, &arguments, &batched)?;
+        for (&result, (value, batched)) in op.data().results.iter().zip(results) {
+            self.bind(result, value, batched);
         }
         Ok(())
     }

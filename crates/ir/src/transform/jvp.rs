@@ -1,6 +1,6 @@
 //! Forward mode, and the linear part of reverse mode.
 
-use super::{Rule, at};
+use super::{Rule, at, partial};
 use crate::builder::Builder;
 use crate::copy::Copied;
 use crate::error::{Error, Location};
@@ -65,18 +65,23 @@ pub fn linearize(f: &Function, active: &[bool]) -> Result<Linearized, Error> {
     cx.parameters(active);
     cx.block(f.body)?;
     let (mut yields, tangents) = cx.results();
-    let residuals = cx.residuals;
+    let mut residuals = cx.residuals;
+    finish(&mut linear, tangents.iter().flatten().copied().collect());
+    // What only tangents need that no result has is not kept.
+    let used = partial::prune(&mut linear);
+    let unused = |(_, parameter): &(ValueId, ValueId)| !used.contains(parameter);
+    let dropped: Vec<ValueId> = residuals.extract_if(.., |r| unused(r)).map(|r| r.1).collect();
     yields.extend(residuals.iter().map(|&(primal, _)| primal));
     finish(&mut out, yields);
+    partial::prune(&mut out);
     let parameters: FxHashMap<ValueId, usize> =
         out.parameters().iter().enumerate().map(|(n, &v)| (v, n)).collect();
     let residual_parameters =
         residuals.iter().map(|(primal, _)| parameters.get(primal).copied()).collect();
-    finish(&mut linear, tangents.iter().flatten().copied().collect());
     // Residuals were made parameters as they were met: put them before the tangents.
     let is_residual = |value: &ValueId| residuals.iter().any(|(_, r)| r == value);
     let (first, last): (Vec<ValueId>, Vec<ValueId>) =
-        linear.parameters().iter().partition(|value| is_residual(value));
+        linear.parameters().iter().filter(|v| !dropped.contains(v)).partition(|v| is_residual(v));
     linear.reorder_parameters(first.into_iter().chain(last).collect());
     Ok(Linearized {
         primal: out,
@@ -341,6 +346,63 @@ impl<'a> Jvp<'a> {
             });
         }
         Ok(sum)
+    }
+
+    /// Appends a function, both its parts, for arguments with the tangents that they have: its
+    /// results, each with its tangent.
+    pub fn call(
+        &mut self,
+        f: &Function,
+        arguments: &[ValueId],
+        tangents: &[Option<ValueId>],
+    ) -> Result<Vec<(ValueId, Option<ValueId>)>, String> {
+        let active: Vec<bool> = tangents.iter().map(Option::is_some).collect();
+        let tangents = tangents.iter().flatten();
+        let (primals, mut tangents, active) = if self.is_reverse() {
+            let parts = linearize(f, &active).map_err(|error| error.message)?;
+            let mut results = self.primal().inline(&parts.primal, arguments);
+            let residuals = results.split_off(results.len() - parts.residuals);
+            let mut inputs: Vec<ValueId> =
+                residuals.into_iter().map(|primal| self.residual(primal)).collect();
+            inputs.extend(tangents);
+            let tangents = self.linear().inline(&parts.linear, &inputs);
+            (results, tangents.into_iter(), parts.tangents)
+        } else {
+            let both = jvp(f, &active).map_err(|error| error.message)?;
+            let inputs: Vec<ValueId> = arguments.iter().chain(tangents).copied().collect();
+            let mut results = self.primal().inline(&both.function, &inputs);
+            let tangents = results.split_off(both.tangents.len());
+            (results, tangents.into_iter(), both.tangents)
+        };
+        let tangent = |active: bool| active.then(|| tangents.next().expect("a tangent each"));
+        let tangents: Vec<Option<ValueId>> = active.into_iter().map(tangent).collect();
+        Ok(primals.into_iter().zip(tangents).collect())
+    }
+
+    /// Appends a function that does the same as the op on the values of its operands, and binds
+    /// the op's results: a rule by decomposition.
+    pub fn as_function(&mut self, op: OpView<'_>, f: &Function, operands: &[ValueId]) -> Rule {
+        let arguments = self.values(operands);
+        let tangents: Vec<Option<ValueId>> = operands.iter().map(|&v| self.tangent(v)).collect();
+        let results = self.call(f, &arguments, &tangents)?;
+        for (&result, (primal, tangent)) in op.data().results.iter().zip(results) {
+            self.bind(result, primal, tangent);
+        }
+        Ok(())
+    }
+
+    /// Like [`Jvp::as_function`], but the results are the op's own, which may differ from the
+    /// function's by rounding.
+    pub fn tangents_as_function(
+        &mut self,
+        op: OpView<'_>,
+        f: &Function,
+        operands: &[ValueId],
+    ) -> Rule {
+        let own = self.copy(op);
+        self.as_function(op, f, operands)?;
+        self.primal.values.extend(op.data().results.iter().copied().zip(own));
+        Ok(())
     }
 
     /// The type of a source value.

@@ -16,12 +16,17 @@
 
 mod batch;
 mod jvp;
+mod lower;
+mod partial;
 #[cfg(test)]
 pub(crate) mod testing;
 mod transpose;
 
 pub use batch::{Batch, Batched, batch};
 pub use jvp::{Jvp, Jvped, Linearized, is_differentiable, jvp, linearize};
+pub use lower::lower;
+pub(crate) use partial::invariant;
+pub use partial::{Split, backward_slice, prune, split};
 pub use transpose::{Transposition, transpose};
 
 use crate::error::Error;
