@@ -10,6 +10,8 @@ use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{Emitter, Lowering, nest};
+use crate::ops::normalization;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::{Affine, BinaryOp};
@@ -136,9 +138,25 @@ impl StructuredOp for BatchNormGrad {
     }
 }
 
+impl Rules for BatchNormGrad {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.as_function(op, &normalization::gradient(op, &self.features)?, &op.data().operands)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", normalization::NO_TRANSPOSE)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.as_function(op, &normalization::gradient(op, &self.features)?, &op.data().operands)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::{BatchNormGrad, Features};
     use crate::testing::{check_function, program, small, tensor};
+    use crate::transform::testing::{check_body, spread, values};
     use jaxrs_kernel::DType;
 
     #[test]
@@ -162,6 +180,18 @@ mod tests {
                 small(DType::F64, &[3, 4, 5], 4),
             ];
             check_function(&program(&text), &operands, 1e-9);
+        }
+    }
+
+    #[test]
+    fn rules() {
+        for (axis, extent) in [(0, 2), (1, 3)] {
+            let features = [2, 3].map(|seed| values(&[extent], seed));
+            let variance = spread(DType::F64, &[extent], 0.5, 2.0, 5);
+            let rest = vec![variance, values(&[2, 3, 2], 6)];
+            let inputs = [vec![values(&[2, 3, 2], 1)], features.to_vec(), rest].concat();
+            let op = BatchNormGrad { features: Features { axis, epsilon: 0.1 } };
+            check_body(&inputs, |b, x| b.push(op, x, &[]));
         }
     }
 }

@@ -9,6 +9,8 @@ use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{ElementCost, Emitter, Lowering, Scalar};
 use crate::ops::combiner::rounding;
+use crate::ops::normalization;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::{TensorType, advance};
 use jaxrs_kernel::builder::Build;
 use jaxrs_kernel::inst::{Typed, eval_cast, eval_unary};
@@ -209,9 +211,25 @@ impl StructuredOp for BatchNormInference {
     }
 }
 
+impl Rules for BatchNormInference {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.as_function(op, &normalization::inference(op, &self.features)?, &op.data().operands)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", normalization::NO_TRANSPOSE)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.as_function(op, &normalization::inference(op, &self.features)?, &op.data().operands)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::{BatchNormInference, Features};
     use crate::testing::{check_function, program, small, tensor};
+    use crate::transform::testing::{check_body, spread, values};
     use jaxrs_kernel::DType;
 
     #[test]
@@ -234,6 +252,17 @@ mod tests {
             operands.push(tensor(dtype, &[3], &[0.5, 3.5, 8.5]));
             let tolerance = if matches!(dtype, DType::BF16 | DType::F16) { 1e-2 } else { 1e-5 };
             check_function(&function, &operands, tolerance);
+        }
+    }
+
+    #[test]
+    fn rules() {
+        for (axis, extent) in [(0, 2), (1, 3)] {
+            let features = [2, 3, 4].map(|seed| values(&[extent], seed));
+            let variance = spread(DType::F64, &[extent], 0.5, 2.0, 5);
+            let inputs = [vec![values(&[2, 3, 2], 1)], features.to_vec(), vec![variance]].concat();
+            let op = BatchNormInference { features: Features { axis, epsilon: 0.1 } };
+            check_body(&inputs, |b, x| b.push(op, x, &[]));
         }
     }
 }

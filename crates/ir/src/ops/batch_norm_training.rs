@@ -9,6 +9,8 @@ use crate::attribute::Attributes;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::{Emitter, Lowering, nest};
+use crate::ops::normalization;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition, none};
 use crate::types::TensorType;
 use jaxrs_kernel::builder::{self, Build, LoopOptions};
 use jaxrs_kernel::kernel::LoopKind;
@@ -155,9 +157,25 @@ impl StructuredOp for BatchNormTraining {
     }
 }
 
+impl Rules for BatchNormTraining {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.as_function(op, &normalization::training(op, &self.features)?, &op.data().operands)
+    }
+
+    fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        none(op, "transpose", normalization::NO_TRANSPOSE)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.as_function(op, &normalization::training(op, &self.features)?, &op.data().operands)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::{BatchNormTraining, Features};
     use crate::testing::{check_function, program, small, tensor};
+    use crate::transform::testing::{check_body, values};
     use jaxrs_kernel::DType;
 
     fn text(shape: &str, feature: u64, axis: usize, dtype: &str) -> String {
@@ -195,6 +213,16 @@ mod tests {
                 ];
                 check_function(&function, &operands, tolerance);
             }
+        }
+    }
+
+    #[test]
+    fn rules() {
+        for (axis, extent) in [(0, 2), (1, 3)] {
+            let features = [2, 3].map(|seed| values(&[extent], seed));
+            let inputs = [vec![values(&[2, 3, 2], 1)], features.to_vec()].concat();
+            let op = BatchNormTraining { features: Features { axis, epsilon: 0.1 } };
+            check_body(&inputs, |b, x| b.push(op, x, &[]));
         }
     }
 }

@@ -122,10 +122,9 @@ impl Rules for BroadcastInDim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transform::testing::{check_body, values};
+    use crate::transform::testing::{check_body, spread, values};
 
     #[test]
-    #[ignore = "it needs rules of reduce, gather and scatter"]
     fn rules() {
         for (axes, from, shape) in [
             (&[][..], &[][..], &[2, 3][..]),
@@ -136,6 +135,8 @@ mod tests {
             (&[0], &[1], &[0]),
         ] {
             let op = BroadcastInDim { axes: axes.into(), shape: shape.into() };
+            let complex = spread(jaxrs_kernel::DType::C128, from, -1.0, 1.0, 2);
+            check_body(&[complex], |b, x| Ok(vec![b.one(op.clone(), x)?]));
             check_body(&[values(from, 1)], |b, x| Ok(vec![b.one(op, x)?]));
         }
     }

@@ -86,3 +86,15 @@ impl Rules for OptimizationBarrier {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::testing::{check_body, ints, values};
+
+    #[test]
+    fn rules() {
+        let inputs = [values(&[2], 1), ints(&[3], &[1, 2, 3]), values(&[], 2)];
+        check_body(&inputs, |b, x| b.push(OptimizationBarrier, x, &[]));
+    }
+}
+

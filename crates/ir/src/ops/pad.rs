@@ -209,7 +209,7 @@ impl Rules for Pad {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transform::testing::{check_body, values};
+    use crate::transform::testing::{check_body, spread, values};
     use crate::testing::{check, fault, pattern, tensor};
 
     /// Low, high and interior padding of an axis.
@@ -282,7 +282,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "it needs rules of reduce, gather and scatter"]
     fn rules() {
         for (shape, low, high, interior) in [
             (&[3][..], &[1][..], &[2][..], &[0][..]),
@@ -295,5 +294,7 @@ mod tests {
             let inputs = [values(shape, 1), values(&[], 2)];
             check_body(&inputs, |b, x| Ok(vec![b.pad(x[0], x[1], low, high, interior)?]));
         }
+        let inputs = [&[3][..], &[]].map(|shape| spread(DType::C128, shape, -1.0, 1.0, 1));
+        check_body(&inputs, |b, x| Ok(vec![b.pad(x[0], x[1], &[-1], &[2], &[1])?]));
     }
 }

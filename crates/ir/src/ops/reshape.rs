@@ -75,3 +75,15 @@ impl Rules for Reshape {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use crate::transform::testing::{check_body, values};
+
+    #[test]
+    fn rules() {
+        for (from, to) in [(&[2, 3][..], &[3, 2][..]), (&[1], &[]), (&[0, 2], &[3, 0])] {
+            check_body(&[values(from, 1)], |b, x| Ok(vec![b.reshape(x[0], to)?]));
+        }
+    }
+}
+

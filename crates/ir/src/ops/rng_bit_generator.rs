@@ -408,6 +408,12 @@ impl Rules for RngBitGenerator {
         let index = TensorType::scalar(DType::I64);
         let mut bits = self.result.clone();
         bits.shape.insert(0, size);
+        if size == 0 {
+            let empty = b.zeros(&bits)?;
+            cx.bind(op.result(0), states, true);
+            cx.bind(op.result(1), empty, true);
+            return Ok(());
+        }
         let state = op.operand_type(0).shape.clone();
         let carried = [index.clone(), b.ty(states), bits.clone()];
         let condition = b.region(&carried, |b, x| {

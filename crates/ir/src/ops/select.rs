@@ -134,7 +134,7 @@ impl Rules for Select {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transform::testing::{check_body, values};
+    use crate::transform::testing::{check_body, spread, values};
     use crate::testing::{check, fault, pattern, tensor};
 
     #[test]
@@ -175,6 +175,8 @@ mod tests {
             let bits = &[1.0, 0.0, 1.0, 1.0][..shape.iter().product::<u64>() as usize];
             let inputs = [tensor(DType::I1, shape, bits), values(&[4], 1), values(&[4], 2)];
             check_body(&inputs, |b, x| Ok(vec![b.select(x[0], x[1], x[2])?]));
+            let [x, y] = [1, 2].map(|seed| spread(DType::C128, &[4], -1.0, 1.0, seed));
+            check_body(&[inputs[0].clone(), x, y], |b, x| Ok(vec![b.select(x[0], x[1], x[2])?]));
         }
     }
 }

@@ -276,7 +276,8 @@ impl Rules for Sort {
         let mut operands = cx.values(&op.data().operands);
         let region = cx.region(op, op.region(0));
         let mut b = cx.primal();
-        let ty = op.operand_type(0).with_dtype(DType::I32);
+        let large = op.operand_type(0).shape[self.axis] > i32::MAX as u64;
+        let ty = op.operand_type(0).with_dtype(if large { DType::I64 } else { DType::I32 });
         operands.push(b.iota(&ty, self.axis)?);
         for _ in 0..2 {
             b.function.add_argument(region, TensorType::scalar(ty.dtype));
@@ -408,7 +409,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "it needs rules of reduce, gather and scatter"]
     fn rules() {
         for (shape, axis) in [(&[5][..], 0), (&[2, 3], 0), (&[3, 2], 1), (&[2, 0], 0)] {
             let len = shape.iter().product::<u64>() as i64;

@@ -146,7 +146,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "it needs rules of reduce, gather and scatter"]
     fn rules() {
         for (shape, k) in [(&[5][..], 2), (&[2, 3], 3), (&[2, 3], 0)] {
             check_body(&[values(shape, 1)], |b, x| b.push(TopK { k }, x, &[]));

@@ -139,6 +139,9 @@ pub(crate) fn batches(f: &Function, inputs: &[Literal]) {
 fn batches_over(f: &Function, inputs: &[Literal], subsets: &[Vec<bool>]) {
     for batched in subsets {
         let what = format!("batch over {batched:?}");
+        let none = batch(f, batched, 0).unwrap_or_else(|e| fail(f, &what, &e));
+        verified(&none.function, &what);
+        call(&none.function, &stacked(inputs, batched, 0));
         for size in [BATCH, 1] {
             let over = batch(f, batched, size).unwrap_or_else(|e| fail(f, &what, &e));
             verified(&over.function, &what);
@@ -171,8 +174,17 @@ fn batched_function(
 fn stacked(inputs: &[Literal], batched: &[bool], size: u64) -> Vec<Literal> {
     let each: Vec<Vec<Literal>> = (0..size).map(|n| element(inputs, batched, n)).collect();
     let column = |at: usize| each.iter().map(|row| row[at].clone()).collect::<Vec<Literal>>();
+    let empty = |input: &Literal| {
+        let mut ty = input.ty().clone();
+        ty.shape.insert(0, 0);
+        Literal::dense(ty, Vec::new())
+    };
+    let each_or_none = |at: usize| match size {
+        0 => empty(&inputs[at]),
+        _ => stack(&column(at)),
+    };
     (0..inputs.len())
-        .map(|at| if batched[at] { stack(&column(at)) } else { inputs[at].clone() })
+        .map(|at| if batched[at] { each_or_none(at) } else { inputs[at].clone() })
         .collect()
 }
 
@@ -221,7 +233,7 @@ pub(crate) fn derivatives(f: &Function, inputs: &[Literal], active: &[bool], opt
     let mut results = call(&forward.function, &given);
     let tangents = results.split_off(expected.len());
     for (got, expected) in results.iter().zip(&expected) {
-        near(&forward.function, got, expected, 0.0, "a result of jvp");
+        near(&forward.function, got, expected, 1e-12, "a result of jvp");
     }
     let differences = differences(f, inputs, active, &directions);
     let mut rest = tangents.iter();
@@ -253,7 +265,7 @@ pub(crate) fn derivatives(f: &Function, inputs: &[Literal], active: &[bool], opt
     let residuals = results.split_off(expected.len());
     assert_eq!(residuals.len(), parts.residuals, "residuals");
     for (got, expected) in results.iter().zip(&expected) {
-        near(&parts.primal, got, expected, 0.0, "a result of linearize");
+        near(&parts.primal, got, expected, 1e-12, "a result of linearize");
     }
     let linear = call(&parts.linear, &[&residuals[..], &directions].concat());
     for (got, expected) in linear.iter().zip(&tangents) {

@@ -93,6 +93,7 @@ impl At<'_, '_> {
             | Op::Case(_)
             | Op::Composite(_)
             | Op::If(_)
+            | Op::Scan(_)
             | Op::While(_) => Ok(self.guess()),
             _ if self.errors.iter().all(Option::is_none) => {
                 Ok(self.results.iter().map(|_| None).collect())
