@@ -266,10 +266,7 @@ impl<'a> Jvp<'a> {
 
     /// A copy of a region of the op in the primal part.
     pub fn region(&mut self, op: OpView<'_>, region: BlockId) -> BlockId {
-        let target = self.out.add_block();
-        self.primal.arguments(op.function, region, self.out, target);
-        self.primal.block(op.function, region, self.out, target);
-        target
+        self.primal.region(op.function, region, self.out)
     }
 
     /// The rule of an op that is linear in all operands: the same op on their tangents.
