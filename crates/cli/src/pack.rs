@@ -1,9 +1,9 @@
 //! `jaxrs-compile pack`: minimalloc's CSV in, with the column `offset` out.
 
 use crate::{Failure, Outcome, check_output, program, write_output};
-use jaxrs_plan::pack::{Effort, Problem, Row};
+use jaxrs_plan::pack::{Effort, Options, Problem, Row, check};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A packing problem.
 #[derive(clap::Args)]
@@ -22,9 +22,6 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 }
 
-/// Comparisons of two rows in a second, about.
-const PER_SECOND: f64 = 1e8;
-
 /// Packs and prints height, lower bound, whether optimal, and seconds.
 pub(crate) fn run(args: &Args) -> Outcome {
     check_output(args.output.as_deref())?;
@@ -34,17 +31,30 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Table::read(&text).map_err(|message| Failure::program(format!("{shown}: {message}")))?;
     let bound = table.problem.lower_bound();
     if let Some(capacity) = args.capacity.filter(|&c| c < bound) {
+        let why = if table.problem.loads().iter().any(|load| load.1 == bound) {
+            "are live at one time"
+        } else {
+            "is where a row with a fixed offset ends"
+        };
         return Err(Failure::program(format!(
-            "{shown}: no packing fits into {capacity}: {bound} are live at one time"
+            "{shown}: no packing fits into {capacity}: {bound} {why}"
         )));
     }
     let begin = Instant::now();
-    let effort = Effort { comparisons: (args.time_limit * PER_SECOND) as u64 };
-    let solution = table.problem.solve(effort);
+    let solution = table.problem.solve_with(&Options {
+        effort: Effort { comparisons: u64::MAX },
+        time_limit: Some(Duration::from_secs_f64(args.time_limit.min(1e9))),
+        capacity: args.capacity,
+        ..Options::default()
+    });
     let seconds = begin.elapsed().as_secs_f64();
+    if let Err(fault) = check(&table.problem, &solution.offsets) {
+        return Err(Failure::program(format!("{shown}: the packer is at fault: {fault}")));
+    }
     let figures = format!(
-        "height {}, lower bound {bound}, {}, {seconds:.3} s ({})\n",
+        "height {}, lower bound {}, {}, {seconds:.3} s ({})\n",
         solution.height,
+        solution.proved,
         if solution.is_optimal() { "optimal" } else { "not proved optimal" },
         solution.solver
     );
@@ -58,6 +68,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         write_output(None, &figures)?;
     }
     match args.capacity {
+        Some(capacity) if capacity < solution.proved => Err(Failure::program(format!(
+            "{shown}: no packing fits into {capacity}: the search tried all of them"
+        ))),
         Some(capacity) if solution.height > capacity => Err(Failure::program(format!(
             "{shown}: no packing within {capacity} was found; the lowest is {}",
             solution.height
@@ -131,6 +144,16 @@ impl Table {
                     "line {line}: {name} is live from {} to {}, for no time",
                     row.lower, row.upper
                 ));
+            }
+            let (first, last) = (row.gaps.first(), row.gaps.last());
+            if first.is_some_and(|g| g.0 < row.lower) || last.is_some_and(|g| g.1 > row.upper) {
+                return Err(format!(
+                    "line {line}: {name} is live from {} to {}, its gaps lie outside",
+                    row.lower, row.upper
+                ));
+            }
+            if row.live().next().is_none() {
+                return Err(format!("line {line}: {name} is live for no time but gaps"));
             }
             if row.alignment == 0 {
                 return Err(format!("line {line}: alignment is 0, expected 1 or more"));

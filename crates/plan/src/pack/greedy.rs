@@ -1,0 +1,167 @@
+//! Orders and sweeps.
+
+use super::budget::Budget;
+use super::overlaps::Overlaps;
+use super::{Problem, Row};
+
+impl Problem {
+    pub(super) fn orders(&self) -> Vec<(&'static str, Vec<u32>)> {
+        let rows = &self.rows;
+        let by = |key: &dyn Fn(&Row) -> (u64, u64, u64)| {
+            let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+            order.sort_by_key(|&i| (key(&rows[i as usize]), i));
+            order
+        };
+        let time = |r: &Row| r.upper - r.lower;
+        vec![
+            ("size", by(&|r| (!r.size, !time(r), r.lower))),
+            ("start", by(&|r| (r.lower, !r.size, r.upper))),
+            ("duration", by(&|r| (!time(r), !r.size, r.lower))),
+            ("area", by(&|r| (!(r.size.saturating_mul(time(r))), !r.size, r.lower))),
+            ("end", by(&|r| (!r.upper, !r.size, r.lower))),
+        ]
+    }
+
+    /// Places rows in an order, each into the lowest or the smallest gap. None if it takes more
+    /// comparisons than are left.
+    pub(super) fn place(
+        &self,
+        overlaps: &Overlaps<'_>,
+        order: &[u32],
+        fit: Fit,
+        budget: &mut Budget,
+    ) -> Option<Vec<u64>> {
+        if let Overlaps::Lists { .. } = overlaps {
+            return self.place_by_lists(overlaps, order, fit, budget);
+        }
+        let mut offsets = vec![0; self.rows.len()];
+        // The rows that stand, by their offsets: start, end, row.
+        let mut placed: Vec<(u64, u64, u32)> = Vec::with_capacity(order.len());
+        for &i in order {
+            if let Some(offset) = self.rows[i as usize].offset {
+                offsets[i as usize] = offset;
+                placed.push((offset, offset + self.rows[i as usize].size, i));
+            }
+        }
+        placed.sort_unstable();
+        for &i in order {
+            let row = &self.rows[i as usize];
+            if row.offset.is_some() {
+                continue;
+            }
+            budget.take(placed.len())?;
+            let taken = placed
+                .iter()
+                .filter(|&&(.., j)| overlaps.meet(i as usize, j as usize))
+                .map(|&(start, end, _)| (start, end));
+            let at = gap(taken, row, fit);
+            offsets[i as usize] = at;
+            let entry = (at, at + row.size, i);
+            let to = placed.partition_point(|p| *p < entry);
+            placed.insert(to, entry);
+        }
+        Some(offsets)
+    }
+
+    /// The same for many rows of which each meets few.
+    pub(super) fn place_by_lists(
+        &self,
+        overlaps: &Overlaps<'_>,
+        order: &[u32],
+        fit: Fit,
+        budget: &mut Budget,
+    ) -> Option<Vec<u64>> {
+        const NOWHERE: u64 = u64::MAX;
+        let mut offsets: Vec<u64> = self.rows.iter().map(|r| r.offset.unwrap_or(NOWHERE)).collect();
+        let mut taken: Vec<(u64, u64)> = Vec::new();
+        for &i in order {
+            let row = &self.rows[i as usize];
+            if row.offset.is_some() {
+                continue;
+            }
+            let met = overlaps.list(i as usize);
+            budget.take(met.len())?;
+            taken.clear();
+            taken.extend(met.iter().filter_map(|&j| {
+                let at = offsets[j as usize];
+                (at != NOWHERE).then(|| (at, at + self.rows[j as usize].size))
+            }));
+            taken.sort_unstable();
+            offsets[i as usize] = gap(taken.iter().copied(), row, fit);
+        }
+        Some(offsets)
+    }
+
+    /// Places rows by their starts, or backwards by their ends, among those still live: quick at
+    /// any size.
+    pub(super) fn sweep(&self, fit: Fit, backwards: bool) -> Vec<u64> {
+        // Backwards, time runs down from the last end.
+        let from = |r: &Row| if backwards { u64::MAX - r.upper } else { r.lower };
+        let until = |r: &Row| if backwards { u64::MAX - r.lower } else { r.upper };
+        let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
+        order.sort_by_key(|&i| (from(&self.rows[i as usize]), !self.rows[i as usize].size));
+        let mut offsets = vec![0; self.rows.len()];
+        let mut fixed: Vec<u32> = Vec::new();
+        for &i in &order {
+            if let Some(offset) = self.rows[i as usize].offset {
+                offsets[i as usize] = offset;
+                fixed.push(i);
+            }
+        }
+        // The rows in use, by their offsets: start, end, row.
+        let mut live: Vec<(u64, u64, u32)> = fixed
+            .iter()
+            .map(|&i| (offsets[i as usize], offsets[i as usize] + self.rows[i as usize].size, i))
+            .collect();
+        live.sort_unstable();
+        for i in order {
+            let row = &self.rows[i as usize];
+            if row.offset.is_some() {
+                continue;
+            }
+            live.retain(|&(.., j)| {
+                let other = &self.rows[j as usize];
+                other.offset.is_some() || until(other) > from(row)
+            });
+            let taken = live
+                .iter()
+                .filter(|&&(.., j)| self.rows[j as usize].overlaps(row))
+                .map(|&(start, end, _)| (start, end));
+            let at = gap(taken, row, fit);
+            offsets[i as usize] = at;
+            let entry = (at, at + row.size, i);
+            let to = live.partition_point(|l| *l < entry);
+            live.insert(to, entry);
+        }
+        offsets
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// The lowest gap.
+    First,
+    /// The smallest gap.
+    Best,
+}
+
+/// The offset of a gap for a row between intervals sorted by their starts.
+fn gap(taken: impl Iterator<Item = (u64, u64)>, row: &Row, fit: Fit) -> u64 {
+    let alignment = row.alignment.max(1);
+    let mut top = 0u64;
+    let mut best: Option<(u64, u64)> = None;
+    for (start, end) in taken {
+        let at = top.next_multiple_of(alignment);
+        if at + row.size <= start {
+            let slack = start - top;
+            if fit == Fit::First {
+                return at;
+            }
+            if best.is_none_or(|b| slack < b.0) {
+                best = Some((slack, at));
+            }
+        }
+        top = top.max(end);
+    }
+    best.map_or_else(|| top.next_multiple_of(alignment), |b| b.1)
+}

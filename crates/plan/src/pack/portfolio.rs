@@ -1,0 +1,230 @@
+//! What is tried, in which order and for how long.
+//!
+//! Orders and sweeps first; if the goal is not met, rounds of the depth-first search and of local
+//! search, each round with twice the work of the last. They share what they know: the lowest packing
+//! so far bounds the search's capacities and is where local search goes on, and refuted states
+//! (`nogoods`) stay refuted for later rounds, other orders and lower capacities.
+
+use super::budget::Budget;
+use super::greedy::Fit;
+use super::local::Climb;
+use super::nogoods::Nogoods;
+use super::overlaps::{MAX_BITS, Overlaps};
+use super::search::{Outcome, search};
+use super::sections::Flat;
+use super::{Measure, Options, Problem, Solution};
+use std::time::Instant;
+
+/// More rows than this are not searched depth first: its depth is theirs.
+const MAX_SEARCH: usize = 1500;
+
+/// MiniMalloc's orders.
+const ORDERS: [[Measure; 3]; 3] = [
+    [Measure::Load, Measure::Width, Measure::Area],
+    [Measure::Load, Measure::Area, Measure::Width],
+    [Measure::Width, Measure::Area, Measure::Load],
+];
+
+impl Problem {
+    /// Places every row in as little height as the options allow.
+    pub fn solve_with(&self, options: &Options) -> Solution {
+        let bound = self.lower_bound();
+        let mut portfolio = Portfolio {
+            problem: self,
+            options,
+            goal: options.capacity.unwrap_or(bound).max(bound),
+            best: Solution {
+                lower_bound: bound,
+                proved: bound,
+                height: u64::MAX,
+                ..Solution::default()
+            },
+            budget: Budget {
+                work: options.effort.comparisons.min(i64::MAX as u64) as i64,
+                deadline: options.time_limit.map(|limit| Instant::now() + limit),
+                nodes: 0,
+            },
+        };
+        portfolio.run();
+        portfolio.best
+    }
+}
+
+struct Portfolio<'a> {
+    problem: &'a Problem,
+    options: &'a Options,
+    /// Anything as low as this ends it.
+    goal: u64,
+    best: Solution,
+    budget: Budget,
+}
+
+impl Portfolio<'_> {
+    fn run(&mut self) {
+        let overlaps = Overlaps::new(&self.problem.rows);
+        let start = self.orders(&overlaps);
+        self.sweeps(start.is_none());
+        if self.done() {
+            return;
+        }
+        let rows = self.problem.rows.len();
+        let mut searches = (self.options.ideas.search && rows <= MAX_SEARCH)
+            .then(|| Searches::new(self.problem, self.goal));
+        let mut climb = start
+            .filter(|_| self.options.ideas.local && rows <= MAX_BITS)
+            .map(|(order, fit)| Climb::new(order, fit));
+        let mut share = 2 * (rows * rows) as i64;
+        while !self.done() && (searches.is_some() || climb.is_some()) {
+            if let Some(searches) = &mut searches {
+                self.search(searches, searches.low, share);
+            }
+            if let Some(climb) = climb.as_mut().filter(|_| !self.done()) {
+                self.climb_round(climb, &overlaps, 3 * share);
+            }
+            if let Some(searches) = searches.as_mut().filter(|_| self.options.capacity.is_none()) {
+                self.search_between(searches, share);
+            }
+            share = share.saturating_mul(2);
+        }
+    }
+
+    /// Whether the goal is met, the best is proved, or nothing may be spent any more.
+    fn done(&self) -> bool {
+        self.best.height <= self.goal || self.best.is_optimal() || !self.budget.is_left()
+    }
+
+    fn keep(&mut self, offsets: Vec<u64>, solver: &'static str) -> bool {
+        let height = self.problem.height(&offsets);
+        let lower = height < self.best.height;
+        if lower {
+            self.best = Solution { offsets, height, solver, ..self.best };
+        }
+        lower
+    }
+
+    /// Places rows in every order; the best of these, if there is one.
+    fn orders(&mut self, overlaps: &Overlaps<'_>) -> Option<(Vec<u32>, Fit)> {
+        let mut start = None;
+        for (solver, order) in self.problem.orders() {
+            for fit in [Fit::Best, Fit::First] {
+                let placed = self.problem.place(overlaps, &order, fit, &mut self.budget);
+                let Some(offsets) = placed else { continue };
+                if self.keep(offsets, solver) {
+                    start = Some((order.clone(), fit));
+                }
+                if self.best.height <= self.goal {
+                    return start;
+                }
+            }
+            if !self.options.ideas.orders {
+                break;
+            }
+        }
+        start
+    }
+
+    fn sweeps(&mut self, needed: bool) {
+        if !(needed || self.options.ideas.sweeps) {
+            return;
+        }
+        for backwards in [false, true] {
+            for fit in [Fit::Best, Fit::First] {
+                if self.best.height > self.goal {
+                    let offsets = self.problem.sweep(fit, backwards);
+                    self.keep(offsets, "sweep");
+                }
+            }
+        }
+    }
+
+    /// Searches for what lies between the bound and the best, by halves.
+    fn search_between(&mut self, searches: &mut Searches, share: i64) {
+        let unit = searches.flat.unit;
+        let mut low = searches.low;
+        while !self.done() {
+            let high = (self.best.height / unit) as i64;
+            let middle = (low + high) / 2;
+            if middle <= low {
+                return;
+            }
+            match self.search(searches, middle, share) {
+                Outcome::Found => low = searches.low,
+                Outcome::Refuted | Outcome::Stopped => low = middle,
+            }
+        }
+    }
+
+    fn search(&mut self, searches: &mut Searches, capacity: i64, share: i64) -> Outcome {
+        let restarts = self.options.ideas.restarts;
+        for order in if restarts { &ORDERS[..] } else { &ORDERS[..1] } {
+            let work = share.min(self.budget.work);
+            let mut budget = Budget { work, nodes: 0, ..self.budget };
+            let flat = &searches.flat;
+            let (outcome, offsets) = search(
+                flat,
+                &self.options.ideas,
+                order,
+                capacity,
+                &mut searches.nogoods,
+                &mut budget,
+            );
+            self.budget.work -= work - budget.work;
+            self.budget.nodes += budget.nodes;
+            match outcome {
+                Outcome::Found => {
+                    self.keep(self.problem.whole(flat, &offsets), "search");
+                    return outcome;
+                }
+                Outcome::Refuted => {
+                    searches.low = searches.low.max(capacity + 1);
+                    self.best.proved = self.best.proved.max(searches.low as u64 * flat.unit);
+                    self.best.proved = self.best.proved.min(self.best.height);
+                    return outcome;
+                }
+                Outcome::Stopped if !self.budget.is_left() => return outcome,
+                Outcome::Stopped => {}
+            }
+        }
+        Outcome::Stopped
+    }
+
+    fn climb_round(&mut self, climb: &mut Climb, overlaps: &Overlaps<'_>, share: i64) {
+        if climb.height > self.best.height {
+            climb.restart(&self.best);
+        }
+        let work = share.min(self.budget.work);
+        let mut budget = Budget { work, ..self.budget };
+        climb.run(self.problem, overlaps, self.goal, &mut budget);
+        self.budget.work -= work - budget.work;
+        if climb.height < self.best.height {
+            self.keep(climb.offsets().to_vec(), "local search");
+        }
+    }
+}
+
+/// What the searches share.
+struct Searches {
+    flat: Flat,
+    nogoods: Nogoods,
+    /// No packing is lower than this, in units.
+    low: i64,
+}
+
+impl Searches {
+    fn new(problem: &Problem, goal: u64) -> Searches {
+        let flat = Flat::new(problem);
+        let bits = (2 * flat.len() + 1).ilog2() + 6;
+        Searches { nogoods: Nogoods::new(bits), low: (goal / flat.unit) as i64, flat }
+    }
+}
+
+impl Problem {
+    /// Offsets of all rows from those of the flat ones.
+    fn whole(&self, flat: &Flat, offsets: &[i64]) -> Vec<u64> {
+        let mut whole: Vec<u64> = self.rows.iter().map(|r| r.offset.unwrap_or(0)).collect();
+        for (&row, &offset) in flat.row.iter().zip(offsets) {
+            whole[row as usize] = offset as u64 * flat.unit;
+        }
+        whole
+    }
+}
