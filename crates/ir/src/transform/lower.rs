@@ -6,7 +6,9 @@ use crate::copy::Copied;
 use crate::error::Error;
 use crate::function::{BlockId, Function, OpId, ValueId};
 use crate::literal::Literal;
-use crate::ops::{DynamicSlice, DynamicUpdateSlice, Op, Scan, While};
+use crate::ops::{
+    DynamicSlice, DynamicUpdateSlice, Op, OptimizationBarrier, Scan, While, custom_linear,
+};
 use crate::region;
 use crate::types::TensorType;
 use jaxrs_kernel::{Compare as Direction, DType};
@@ -53,6 +55,19 @@ impl Lower<'_> {
         let operands = self.copied.all(&data.operands);
         let results = match &data.op {
             Op::Scan(scan) => self.scan(b, scan, id, &operands)?,
+            Op::Checkpoint(checkpoint) => {
+                let arguments = if checkpoint.again && !operands.is_empty() {
+                    let barrier = b.push(OptimizationBarrier, &operands, &[]);
+                    barrier.map_err(|message| at(from, id, message))?
+                } else {
+                    operands
+                };
+                self.inline(b, data.regions[0], &arguments)?
+            }
+            Op::CustomJvp(_) | Op::CustomVjp(_) => self.inline(b, data.regions[0], &operands)?,
+            Op::CustomLinear(_) => {
+                return Err(at(from, id, custom_linear::REVERSE_ONLY.into()));
+            }
             _ if data.regions.is_empty() => {
                 self.copied.op(from, id, b.function, b.block);
                 return Ok(());
@@ -219,4 +234,102 @@ fn put(
     let mut operands = vec![tensor, row, position];
     operands.resize(shape.len() + 2, zero);
     b.one(DynamicUpdateSlice, &operands)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpret::call;
+    use crate::testing::assert_close;
+    use crate::transform::testing::{check, gradient, ints, values};
+    use crate::transform::{batch, jvp};
+
+    /// Scans forward or back over a choice inside a checkpoint: grows or oscillates by `%n`.
+    fn nested(reverse: bool) -> Function {
+        crate::testing::program(&format!(
+            "(%w: tensor<2xf64>, %c: tensor<2xf64>, %xs: tensor<3x2xf64>, %n: tensor<3xi32>)
+                -> (tensor<2xf64>, tensor<3x2xf64>) {{
+              %o = stablehlo.multiply %w, %w : tensor<2xf64>
+              %0:2 = \"jaxrs.scan\"(%w, %c, %xs, %n) <{{
+                  carries = 1 : i64, consts = 1 : i64, length = 3 : i64, reverse = {reverse}}}> ({{
+              ^bb0(%v: tensor<2xf64>, %a: tensor<2xf64>, %x: tensor<2xf64>, %i: tensor<i32>):
+                %1:2 = \"jaxrs.checkpoint\"(%v, %a, %x) <{{policy = \"nothing\"}}> ({{
+                ^bb0(%u: tensor<2xf64>, %b: tensor<2xf64>, %y: tensor<2xf64>):
+                  %2 = \"stablehlo.case\"(%i) ({{
+                    %3 = stablehlo.multiply %u, %b : tensor<2xf64>
+                    %4 = stablehlo.sine %3 : tensor<2xf64>
+                    stablehlo.return %4 : tensor<2xf64>
+                  }}, {{
+                    %3 = stablehlo.multiply %b, %y : tensor<2xf64>
+                    %4 = stablehlo.multiply %3, %o : tensor<2xf64>
+                    stablehlo.return %4 : tensor<2xf64>
+                  }}) : (tensor<i32>) -> tensor<2xf64>
+                  %5 = stablehlo.add %2, %y : tensor<2xf64>
+                  stablehlo.return %5, %2 : tensor<2xf64>, tensor<2xf64>
+                }}) : (tensor<2xf64>, tensor<2xf64>, tensor<2xf64>)
+                  -> (tensor<2xf64>, tensor<2xf64>)
+                stablehlo.return %1#0, %1#1 : tensor<2xf64>, tensor<2xf64>
+              }}) : (tensor<2xf64>, tensor<2xf64>, tensor<3x2xf64>, tensor<3xi32>)
+                -> (tensor<2xf64>, tensor<3x2xf64>)
+              return %0#0, %0#1 : tensor<2xf64>, tensor<3x2xf64>
+            }}"
+        ))
+    }
+
+    fn inputs() -> [Literal; 4] {
+        [values(&[2], 1), values(&[2], 2), values(&[3, 2], 3), ints(&[3], &[0, 1, 0])]
+    }
+
+    fn same(f: &Function, inputs: &[Literal]) {
+        let lowered = lower(f).expect("no custom rule is left");
+        let errors = crate::verify::verify_function(&lowered, None);
+        assert!(errors.is_empty(), "{errors:?}\n{}", crate::text::print_function(&lowered));
+        let front = lowered.ops.values().find(|data| data.op.name().starts_with("jaxrs."));
+        assert_eq!(front, None);
+        let expected = call(None, f, inputs).expect("values");
+        for (got, expected) in call(None, &lowered, inputs).expect("values").iter().zip(&expected) {
+            assert_close(got, expected, 0.0);
+        }
+    }
+
+    #[test]
+    fn lowered_functions_compute_the_same() {
+        for reverse in [false, true] {
+            let (f, inputs) = (nested(reverse), inputs());
+            let active = [true, true, true, false];
+            same(&f, &inputs);
+            let (gradient, given) = gradient(&f, &inputs, &active);
+            same(&gradient, &given);
+            let both = jvp(&f, &active).expect("a derivative");
+            same(&both.function, &[&inputs[..], &inputs[..3]].concat());
+            let over = batch(&f, &[false; 4], 2).expect("a batch");
+            same(&over.function, &inputs);
+        }
+    }
+
+    #[test]
+    fn a_loop_without_steps() {
+        let f = crate::testing::program(
+            "(%c: tensor<2xf64>, %xs: tensor<0x2xf64>) -> (tensor<2xf64>, tensor<0x2xf64>) {
+              %0:2 = \"jaxrs.scan\"(%c, %xs) <{
+                  carries = 1 : i64, consts = 0 : i64, length = 0 : i64, reverse = true}> ({
+              ^bb0(%a: tensor<2xf64>, %x: tensor<2xf64>):
+                %1 = stablehlo.multiply %a, %x : tensor<2xf64>
+                stablehlo.return %1, %1 : tensor<2xf64>, tensor<2xf64>
+              }) : (tensor<2xf64>, tensor<0x2xf64>) -> (tensor<2xf64>, tensor<0x2xf64>)
+              return %0#0, %0#1 : tensor<2xf64>, tensor<0x2xf64>
+            }",
+        );
+        let inputs = [values(&[2], 1), values(&[0, 2], 1)];
+        let (gradient, given) = gradient(&f, &inputs, &[true, true]);
+        let out = call(None, &gradient, &given).expect("values");
+        assert_eq!(out[0], given[2]);
+    }
+
+    #[test]
+    fn derivatives_and_batches_of_nested_ops() {
+        for reverse in [false, true] {
+            check(&nested(reverse), &inputs());
+        }
+    }
 }

@@ -25,8 +25,9 @@ mod transpose;
 pub use batch::{Batch, Batched, batch};
 pub use jvp::{Jvp, Jvped, Linearized, is_differentiable, jvp, linearize};
 pub use lower::lower;
-pub(crate) use partial::invariant;
 pub use partial::{Split, backward_slice, prune, split};
+pub(crate) use partial::{invariant, needed};
+pub(crate) use transpose::transpose_some;
 pub use transpose::{Transposition, transpose};
 
 use crate::error::Error;

@@ -44,6 +44,30 @@ pub fn prune(function: &mut Function) -> FxHashSet<ValueId> {
     used
 }
 
+/// What values of the body need: all that is used for them, but not what is used for the results of
+/// ops that are `given`; with the results of these that are used.
+pub(crate) fn needed(
+    function: &Function,
+    values: &[ValueId],
+    given: impl Fn(OpId) -> bool,
+) -> (FxHashSet<ValueId>, Vec<ValueId>) {
+    let mut used: FxHashSet<ValueId> = values.iter().copied().collect();
+    let mut kept = Vec::new();
+    for &op in function.blocks[function.body].ops.iter().rev() {
+        let wanted = function.ops[op].results.iter().filter(|v| used.contains(v));
+        let wanted: Vec<ValueId> = wanted.copied().collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        if given(op) && !is_splat(&function.ops[op].op) {
+            kept.extend(wanted);
+        } else {
+            used.extend(uses(function, op));
+        }
+    }
+    (used, kept)
+}
+
 /// The function from the values `from`, which are parameters or made in the body, to the values
 /// `to`, if these need no other parameters than `from`.
 pub fn backward_slice(function: &Function, from: &[ValueId], to: &[ValueId]) -> Function {

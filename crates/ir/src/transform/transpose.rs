@@ -125,4 +125,37 @@ impl Transposition<'_> {
         self.cotangents.insert(source, sum);
         Ok(())
     }
+
+    /// Appends the transposed function of one that does the same as the op on these source values,
+    /// and adds the cotangents that it gives: a rule by decomposition.
+    pub fn as_function(&mut self, op: OpView<'_>, f: &Function, operands: &[ValueId]) -> Rule {
+        let linear: Vec<bool> = operands.iter().map(|&v| self.is_linear(v)).collect();
+        let (back, known) = transpose_some(f, &linear)?;
+        let known = operands.iter().zip(&linear).filter(|(_, linear)| !**linear).take(known);
+        let mut inputs: Vec<ValueId> = known.map(|(&v, _)| self.value(v)).collect();
+        for &result in &op.data().results {
+            inputs.push(self.cotangent_or_zero(result)?);
+        }
+        let cotangents = self.builder().inline(&back, &inputs);
+        let targets = operands.iter().zip(&linear).filter(|(_, linear)| **linear);
+        for ((&target, _), cotangent) in targets.zip(cotangents) {
+            self.add(target, cotangent)?;
+        }
+        Ok(())
+    }
+}
+
+/// The transposed function of `f`, which is linear in the parameters flagged, with the number of the
+/// others, which come first.
+pub(crate) fn transpose_some(f: &Function, linear: &[bool]) -> Result<(Function, usize), String> {
+    let mut f = f.clone();
+    let pick = |flag: bool| {
+        let pairs = f.parameters().iter().zip(linear);
+        pairs.filter(move |(_, linear)| **linear == flag).map(|(v, _)| *v)
+    };
+    let order: Vec<ValueId> = pick(false).chain(pick(true)).collect();
+    let known = linear.iter().filter(|linear| !**linear).count();
+    f.reorder_parameters(order);
+    let back = transpose(&f, known).map_err(|error| error.message)?;
+    Ok((back, known))
 }

@@ -91,7 +91,11 @@ impl At<'_, '_> {
             | Op::BatchNormTraining(_)
             | Op::Call(_)
             | Op::Case(_)
+            | Op::Checkpoint(_)
             | Op::Composite(_)
+            | Op::CustomJvp(_)
+            | Op::CustomLinear(_)
+            | Op::CustomVjp(_)
             | Op::If(_)
             | Op::Scan(_)
             | Op::While(_) => Ok(self.guess()),

@@ -10,7 +10,7 @@ use crate::literal::Literal;
 use crate::ops::{If, Op, OpView};
 use crate::region;
 use crate::transform::{
-    Batch, Jvp, Linearized, Rule, Rules, Transposition, batch, jvp, linearize, transpose,
+    Batch, Jvp, Linearized, Rule, Rules, Transposition, batch, jvp, linearize, transpose_some,
 };
 use crate::types::TensorType;
 use jaxrs_kernel::{Compare as Direction, DType};
@@ -204,17 +204,15 @@ fn forward(cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
 }
 
 fn transposed(cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
-    let mut branches = Branches::new(op);
-    let linear: Vec<bool> = branches.captured.iter().map(|&v| cx.is_linear(v)).collect();
-    let order = |flag: bool| (0..linear.len()).filter(|&n| linear[n] == flag).collect::<Vec<_>>();
-    let (known, targets) = (order(false), order(true));
-    for f in &mut branches.functions {
-        let parameters = f.parameters().to_vec();
-        f.reorder_parameters(known.iter().chain(&targets).map(|&n| parameters[n]).collect());
+    let Branches { functions, captured } = Branches::new(op);
+    let linear: Vec<bool> = captured.iter().map(|&v| cx.is_linear(v)).collect();
+    let mut backs = Vec::with_capacity(functions.len());
+    for f in &functions {
+        backs.push(transpose_some(f, &linear)?.0);
     }
-    let backs = branches.each(|f| transpose(f, known.len()))?;
-    let mut inputs: Vec<ValueId> =
-        known.iter().map(|&n| cx.value(branches.captured[n])).collect();
+    let (targets, known): (Vec<ValueId>, Vec<ValueId>) =
+        captured.iter().partition(|v| cx.is_linear(**v));
+    let mut inputs: Vec<ValueId> = known.into_iter().map(|v| cx.value(v)).collect();
     for &result in &op.data().results {
         inputs.push(cx.cotangent_or_zero(result)?);
     }
@@ -222,8 +220,8 @@ fn transposed(cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
     let out = emit(&mut cx.builder(), &op.data().op, choice, backs.len(), |b, n| {
         Ok(b.inline(&backs[n], &inputs))
     })?;
-    for (n, cotangent) in targets.into_iter().zip(out) {
-        cx.add(branches.captured[n], cotangent)?;
+    for (target, cotangent) in targets.into_iter().zip(out) {
+        cx.add(target, cotangent)?;
     }
     Ok(())
 }

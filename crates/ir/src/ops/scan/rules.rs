@@ -15,7 +15,7 @@ use crate::ops::OpView;
 use crate::region;
 use crate::transform::{
     Batch, Jvp, Linearized, Rule, Rules, Transposition, backward_slice, batch, invariant,
-    is_differentiable, jvp, linearize, none, transpose,
+    is_differentiable, jvp, linearize, none, transpose_some,
 };
 use crate::types::TensorType;
 
@@ -187,19 +187,11 @@ impl Closed {
             consts.iter().copied().partition(|v| is_known(cx, v));
         let (known_tensors, tensors): (Vec<ValueId>, Vec<ValueId>) =
             tensors.iter().copied().partition(|v| is_known(cx, v));
-        // The region with what is known first.
-        let mut body = self.body.clone();
-        let flags: Vec<bool> = self.operands.iter().map(|v| is_known(cx, v)).collect();
-        let place = |n: usize| {
-            let carry = (self.scan.consts..self.scan.consts + self.scan.carries).contains(&n);
-            carry || !flags[n]
-        };
-        let parameters = body.parameters().to_vec();
-        let numbers = (0..parameters.len()).filter(|&n| !place(n));
-        let order = numbers.chain((0..parameters.len()).filter(|&n| place(n)));
-        body.reorder_parameters(order.map(|n| parameters[n]).collect());
-        let known = known_consts.len() + known_tensors.len();
-        let back = transpose(&body, known).map_err(|error| error.message)?;
+        let (first_carry, end) = (self.scan.consts, self.scan.consts + self.scan.carries);
+        let linear: Vec<bool> = (0..self.operands.len())
+            .map(|n| (first_carry..end).contains(&n) || cx.is_linear(self.operands[n]))
+            .collect();
+        let (back, _) = transpose_some(&self.body, &linear)?;
         // Carries: sums for the constants, then the carries' cotangents.
         let mut first = Vec::new();
         for &value in &consts {
