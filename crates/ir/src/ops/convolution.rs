@@ -2,6 +2,8 @@
 //!
 //! `precision_config` is read and dropped, as for `dot_general`.
 
+mod rules;
+
 use super::contraction::Arithmetic;
 use super::window::{self, Names, WindowAxis};
 use super::{OpView, Signature, StructuredOp};

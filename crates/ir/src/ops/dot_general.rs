@@ -4,7 +4,7 @@
 //! `precision_config` and `algorithm` ask for a least precision; what is computed is never less
 //! precise, so they are read and dropped.
 
-mod rules;
+pub(super) mod rules;
 
 use super::contraction::Arithmetic;
 use super::{OpView, Signature, StructuredOp};

@@ -363,24 +363,3 @@ ops! {
     transpose::Transpose,
     while_loop::While,
 }
-
-/// Ops whose rules are not written yet.
-macro_rules! without_rules {
-    ($($op:ident),* $(,)?) => {
-        $(impl Rules for $op {
-            fn jvp(&self, _: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
-                crate::transform::none(op, "derivative", "it is not written yet")
-            }
-
-            fn transpose(&self, _: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
-                crate::transform::none(op, "transpose", "it is not written yet")
-            }
-
-            fn batch(&self, _: &mut Batch<'_>, op: OpView<'_>) -> Rule {
-                crate::transform::none(op, "batching rule", "it is not written yet")
-            }
-        })*
-    };
-}
-
-without_rules!(Convolution, ReduceWindow, SelectAndScatter,);

@@ -5,6 +5,8 @@
 //! `cumsum` and its kin like this. It is computed in one pass ([`ReduceWindow::scan`]), as
 //! StableHLO lets a reduction put its initial values anywhere.
 
+pub(super) mod rules;
+
 use super::combiner::{Combiner, check_body, check_operands, pack};
 use super::reduce::{element, unzip};
 use super::window::{self, Names, WindowAxis};

@@ -5,6 +5,8 @@
 //! Kernels select by the number of the window's element and then go over the window once more, so
 //! that all addresses are affine and neighbouring windows of an untouched axis fill a vector.
 
+mod rules;
+
 use super::reduce_window::UNROLLED;
 use super::window::{self, Names, WindowAxis};
 use super::{OpView, Signature, StructuredOp};
