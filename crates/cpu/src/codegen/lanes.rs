@@ -4,8 +4,9 @@
 //! where a lane is on. `f16` bits that AVX-512 keeps in half as many bytes stay in 32-bit lanes.
 //! What 128-bit vectors lack is done lane by lane.
 
+use super::access::access_flags;
 use super::nest::arguments;
-use super::scalar::{Scalars, access_flags};
+use super::scalar::Scalars;
 use super::target::Target;
 use crate::wide::code::{Addr, Class, Code, Ins, Lanes as Apart, Src, VReg};
 use crate::wide::encode::{Cond, Enc, Label, Length};

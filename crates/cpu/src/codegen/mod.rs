@@ -4,6 +4,7 @@
 //! writes the vector code of [`crate::wide`] for 128-bit vectors; [`entry`] writes the function
 //! that runs a program's steps, with what [`tight`] finds in [`registers`]; [`target`] compiles what they write.
 
+mod access;
 pub(crate) mod entry;
 mod lanes;
 pub(crate) mod nest;

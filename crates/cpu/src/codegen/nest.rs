@@ -1,6 +1,7 @@
 //! The loops, branches, loads and stores of a kernel.
 
-use super::scalar::{Address, Scalars, scalar_type};
+use super::access::Address;
+use super::scalar::{Scalars, scalar_type};
 use super::target::Target;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData, Value, types};

@@ -1,8 +1,9 @@
 //! Inside a loop of cheap iterations: kernels written in place, values in registers.
 
+use super::access::Address;
 use super::entry::Entry;
 use super::nest::{Cell, Nest};
-use super::scalar::{Address, Scalars, scalar_type};
+use super::scalar::{Scalars, scalar_type};
 use super::tight::Tight;
 use cranelift_codegen::ir::{StackSlot, StackSlotData, StackSlotKind, Value};
 use cranelift_entity::SecondaryMap;

@@ -13,7 +13,7 @@
 use crate::executable::Layout;
 use crate::work;
 use jaxrs_kernel::Kernel;
-use jaxrs_kernel::kernel::Stmt;
+use jaxrs_kernel::kernel::{Block, LoopKind, Stmt};
 use jaxrs_kernel::program::{
     KernelId, Library, Program, Step, StepId, StepKind, Storage, ValueId, While,
 };
@@ -279,14 +279,36 @@ impl<'a> Walk<'_, 'a> {
 
 /// Whether a kernel costs about what a call does, or is short code without loops.
 fn is_small(kernel: &Kernel) -> bool {
-    let looped = kernel.body.stmts.iter().any(has_loop);
-    kernel.regs.len() <= STRAIGHT && (!looped || work::instructions(kernel) <= LOOPED)
+    if kernel.regs.len() > STRAIGHT {
+        return false;
+    }
+    match loops(kernel, &kernel.body) {
+        Loops::None => true,
+        Loops::Exact => work::instructions(kernel) <= LOOPED,
+        Loops::Ordered => false,
+    }
 }
 
-fn has_loop(stmt: &Stmt) -> bool {
-    match stmt {
-        Stmt::Loop(_) => true,
-        Stmt::If(inner) => inner.then.stmts.iter().chain(&inner.otherwise.stmts).any(has_loop),
-        Stmt::Let(_) | Stmt::Store { .. } => false,
-    }
+/// The loops of a kernel, the least welcome last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Loops {
+    None,
+    /// Any order of the iterations gives the same bits.
+    Exact,
+    /// Vectors combine floats in an order of theirs, from which a result must not depart.
+    Ordered,
+}
+
+fn loops(kernel: &Kernel, block: &Block) -> Loops {
+    let of = |stmt: &Stmt| match stmt {
+        Stmt::Loop(inner) => {
+            let float = inner.carries.iter().any(|c| kernel.regs[c.inside].ty.is_float());
+            let own =
+                if inner.kind == LoopKind::Reduce && float { Loops::Ordered } else { Loops::Exact };
+            own.max(loops(kernel, &inner.body))
+        }
+        Stmt::If(inner) => loops(kernel, &inner.then).max(loops(kernel, &inner.otherwise)),
+        Stmt::Let(_) | Stmt::Store { .. } => Loops::None,
+    };
+    block.stmts.iter().map(of).max().unwrap_or(Loops::None)
 }
