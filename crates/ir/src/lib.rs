@@ -15,6 +15,7 @@
 pub mod attribute;
 pub mod builder;
 pub mod copy;
+pub mod cost;
 pub mod error;
 pub mod function;
 pub mod interpret;

@@ -6,6 +6,7 @@ use crate::cache::{Cache, CacheStats};
 use crate::compile::Compiled;
 use crate::eager;
 use crate::error::{Error, Place, Result};
+use crate::stages::Lowered;
 use crate::trace;
 use crate::tree::{Path, Structure, Tree};
 use jaxrs_ir::{Function, TensorType};
@@ -76,16 +77,16 @@ impl Key {
 }
 
 /// A traced body.
-struct Entry<R> {
-    function: Function,
-    captures: Vec<Array>,
-    result: R,
-    donated: Vec<u32>,
+pub(crate) struct Entry<R> {
+    pub(crate) function: Function,
+    pub(crate) captures: Vec<Array>,
+    pub(crate) result: R,
+    pub(crate) donated: Vec<u32>,
     compiled: OnceLock<Compiled>,
 }
 
 impl<R> Entry<R> {
-    fn compiled(&self, place: Place) -> Result<&Compiled> {
+    pub(crate) fn compiled(&self, place: Place) -> Result<&Compiled> {
         if let Some(compiled) = self.compiled.get() {
             return Ok(compiled);
         }
@@ -176,16 +177,13 @@ struct Leaf {
     array: Array,
     donated: bool,
     name: &'static str,
-    path: String,
+    position: usize,
 }
 
 impl Leaf {
-    /// `params.w1`.
+    /// For people.
     fn shown(&self) -> String {
-        match self.path.is_empty() {
-            true => self.name.to_string(),
-            false => format!("{}.{}", self.name, self.path),
-        }
+        format!("array {} of `{}`", self.position, self.name)
     }
 }
 
@@ -198,8 +196,10 @@ impl<'a> Call<'a> {
     /// Adds an argument.
     pub fn argument<A: Tree>(&mut self, name: &'static str, tree: &A, donated: bool) {
         let leaves = &mut self.leaves;
-        tree.visit(&mut Path::default(), &mut |path, array| {
-            leaves.push(Leaf { array: array.clone(), donated, name, path: path.to_string() });
+        let first = leaves.len();
+        tree.visit(&Path::default(), &mut |_, array| {
+            let position = leaves.len() - first;
+            leaves.push(Leaf { array: array.clone(), donated, name, position });
         });
         self.structure.note(name);
         tree.structure(&mut self.structure);
@@ -376,16 +376,12 @@ impl<'a> Call<'a> {
         for (owned, kept) in owned.into_iter().zip(&kept) {
             arguments.push(match (owned, kept) {
                 (Some(buffer), _) => Argument::Donated(buffer),
-                (None, Some(array)) => {
-                    let buffer = array.buffer().ok_or_else(|| ended(array, place))?;
-                    Argument::Borrowed(buffer)
-                }
+                (None, Some(array)) => Argument::Borrowed(trace::memory_of(array, place)?),
                 (None, None) => unreachable!("one or the other above"),
             });
         }
         for array in &entry.captures {
-            let buffer = array.buffer().ok_or_else(|| ended(array, place))?;
-            arguments.push(Argument::Borrowed(buffer));
+            arguments.push(Argument::Borrowed(trace::memory_of(array, place)?));
         }
         let (results, report) =
             compiled.call(arguments).map_err(|error| Error::new(error.to_string(), place))?;
@@ -402,23 +398,18 @@ impl<'a> Call<'a> {
     }
 }
 
-fn ended(array: &Array, place: Place) -> Error {
-    Error::new(format!("a traced {} is used after its function was traced", array.ty()), place)
-        .note(format!("it was made at {}", array.place()))
-}
-
 fn fill<R: Tree>(template: &R, arrays: Vec<Array>) -> R {
     let mut arrays = arrays.into_iter();
     template.map(|_| arrays.next().expect("an array for each leaf"))
 }
 
 /// A function ready to be called.
-pub struct Prepared<R>(Arc<Entry<R>>);
+pub struct Prepared<R>(pub(crate) Arc<Entry<R>>);
 
 impl<R: Tree> Prepared<R> {
-    /// The function as StableHLO text.
-    pub fn as_text(&self) -> String {
-        trace::as_text(&self.0.function)
+    /// The function, to be looked at and compiled by hand.
+    pub fn lowered(self) -> Lowered<R> {
+        Lowered::new(self)
     }
 }
 
@@ -436,14 +427,25 @@ impl Arguments {
 struct Outcome<R>(std::result::Result<R, (Array, Error)>);
 
 impl<R: Tree> Tree for Outcome<R> {
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array)) {
+    fn visit(&self, path: &Path<'_>, f: &mut dyn FnMut(&Path<'_>, &Array)) {
         match &self.0 {
             Ok(tree) => tree.visit(path, f),
             Err((array, _)) => f(path, array),
         }
     }
 
-    fn map_with_path(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array) -> Array) -> Self {
+    fn visit_mut(&mut self, f: &mut dyn FnMut(&mut Array)) {
+        match &mut self.0 {
+            Ok(tree) => tree.visit_mut(f),
+            Err((array, _)) => f(array),
+        }
+    }
+
+    fn map_with_path(
+        &self,
+        path: &Path<'_>,
+        f: &mut dyn FnMut(&Path<'_>, &Array) -> Array,
+    ) -> Self {
         Outcome(match &self.0 {
             Ok(tree) => Ok(tree.map_with_path(path, f)),
             Err((array, error)) => Err((f(path, array), error.clone())),

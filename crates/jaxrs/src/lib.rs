@@ -16,24 +16,30 @@ pub mod compile;
 mod eager;
 mod error;
 pub mod jit;
+mod stages;
 pub mod tensor;
 mod trace;
 mod transform;
 pub mod tree;
 
-pub use array::{Array, Element, Operand};
+// What `#[jit]` and `#[derive(Tree)]` expand to names the crate from outside.
+extern crate self as jaxrs;
+
+pub use array::{Array, Element, Operand, Scalar};
 pub use cache::CacheStats;
 pub use eager::eager_cache_stats;
 pub use error::{Error, Place, Result};
 pub use jaxrs_ir::{DType, TensorType};
+pub use jaxrs_macros::{Tree, jit};
 pub use jit::{DonationReport, disable_jit, donation_report, jit, jit_donate};
+pub use stages::{Compiled, CostAnalysis, Lowered, MemoryAnalysis, MemoryPlan, eval_shape};
 pub use transform::{grad, jvp, value_and_grad, value_and_grad_aux, vjp, vmap};
 pub use tree::Tree;
 
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        Array, DType, Element, Tree, grad, jit, jit_donate, jvp, value_and_grad,
+        Array, DType, Element, Scalar, Tree, grad, jit, jit_donate, jvp, value_and_grad,
         value_and_grad_aux, vjp, vmap,
     };
 }

@@ -97,7 +97,7 @@ pub(crate) fn trace<R: Tree>(
     let result = closure(arguments);
     let mut yields = Vec::new();
     let mut error = None;
-    result.visit(&mut Path::default(), &mut |_, array| match import(array, place) {
+    result.visit(&Path::default(), &mut |_, array| match import(array, place) {
         Ok(value) => yields.push(value),
         Err(fault) => error = error.take().or(Some(fault)),
     });
@@ -120,6 +120,7 @@ fn import(array: &Array, place: Place) -> Result<ValueId, Error> {
             Value::Traced(trace, value) if *trace == stack[depth].id => return Ok(*value),
             Value::Traced(trace, _) => stack.iter().any(|recording| recording.id == *trace),
             Value::Concrete(_) => true,
+            Value::Shape => return Err(shape_only(array, place)),
         };
         if !known {
             return Err(ended(array, place));
@@ -136,7 +137,12 @@ fn import(array: &Array, place: Place) -> Result<ValueId, Error> {
     })
 }
 
-fn ended(array: &Array, place: Place) -> Error {
+pub(crate) fn shape_only(array: &Array, place: Place) -> Error {
+    let message = format!("of this {} only the type is known", array.ty());
+    Error::new(message, place).note(format!("it was made at {}", array.place()))
+}
+
+pub(crate) fn ended(array: &Array, place: Place) -> Error {
     let message = format!("a traced {} is used after its function was traced", array.ty());
     Error::new(message, place)
         .note(format!("it was made at {}", array.place()))
@@ -216,8 +222,8 @@ fn build(
     place: Place,
     f: impl FnOnce(&mut Builder<'_>, &[ValueId]) -> Result<Vec<ValueId>, String>,
 ) -> Result<Function, Error> {
-    if let Some(traced) = operands.iter().find(|array| array.is_traced()) {
-        return Err(ended(traced, place));
+    for array in operands {
+        memory_of(array, place)?;
     }
     let mut function = Function::new("main");
     let values: Vec<ValueId> =
@@ -228,6 +234,16 @@ fn build(
     function.result_attributes = vec![Default::default(); yields.len()];
     function.blocks[body].yields = yields;
     Ok(function)
+}
+
+/// The elements' memory, or why there is none.
+pub(crate) fn memory_of(array: &Array, place: Place) -> Result<&jaxrs_runtime::Buffer, Error> {
+    match array.value() {
+        Value::Concrete(buffer) => Ok(buffer),
+        Value::Failed(error) => Err(error.clone()),
+        Value::Traced(..) => Err(ended(array, place)),
+        Value::Shape => Err(shape_only(array, place)),
+    }
 }
 
 fn fault(message: String, operands: &[&Array], place: Place) -> Error {

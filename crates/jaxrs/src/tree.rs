@@ -5,23 +5,30 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
 
-/// The way from the root of a tree to a leaf, e.g. `layers.0.weight`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Path(Vec<String>);
+/// The way from the root of a tree to a leaf; displays as e.g. `layers.0.weight`.
+#[derive(Clone, Copy, Default)]
+pub struct Path<'a>(Option<(&'a Path<'a>, &'a dyn fmt::Display)>);
 
-impl Path {
-    /// Calls `f` with one more step on the way.
-    pub fn with<T>(&mut self, step: impl fmt::Display, f: impl FnOnce(&mut Path) -> T) -> T {
-        self.0.push(step.to_string());
-        let result = f(self);
-        self.0.pop();
-        result
+impl Path<'_> {
+    /// The way one step further.
+    pub fn with<'b>(&'b self, step: &'b dyn fmt::Display) -> Path<'b> {
+        Path(Some((self, step)))
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("."))
+        let Some((before, step)) = self.0 else { return Ok(()) };
+        if before.0.is_some() {
+            write!(f, "{before}.")?;
+        }
+        write!(f, "{step}")
+    }
+}
+
+impl fmt::Debug for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -52,12 +59,22 @@ impl Structure {
 /// A structure of arrays: what [`crate::jit()`], [`crate::grad`] and the other transforms take and
 /// give. Arrays, tuples, `Vec`, `Option`, `Box`, arrays of Rust, `BTreeMap` and `()` are trees;
 /// structs and enums become trees by `#[derive(Tree)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tree of arrays",
+    label = "not a tree of arrays",
+    note = "derive it: #[derive(Tree)]; or name the argument in #[jit(static = [..])] if it is a \
+            constant of the function"
+)]
 pub trait Tree: Sized {
     /// Calls `f` for each array, always in the same order, with the way to it.
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array));
+    fn visit(&self, path: &Path<'_>, f: &mut dyn FnMut(&Path<'_>, &Array));
+
+    /// Calls `f` for each array, in the order of [`Tree::visit`], to change it.
+    fn visit_mut(&mut self, f: &mut dyn FnMut(&mut Array));
 
     /// The tree with each array replaced, in the order of [`Tree::visit`].
-    fn map_with_path(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array) -> Array) -> Self;
+    fn map_with_path(&self, path: &Path<'_>, f: &mut dyn FnMut(&Path<'_>, &Array) -> Array)
+    -> Self;
 
     /// Appends the arrays, in the order of [`Tree::visit`].
     fn into_leaves(self, leaves: &mut Vec<Array>);
@@ -68,13 +85,13 @@ pub trait Tree: Sized {
     /// The arrays.
     fn leaves(&self) -> Vec<Array> {
         let mut leaves = Vec::new();
-        self.visit(&mut Path::default(), &mut |_, array| leaves.push(array.clone()));
+        self.visit(&Path::default(), &mut |_, array| leaves.push(array.clone()));
         leaves
     }
 
     /// The tree with each array replaced.
     fn map(&self, mut f: impl FnMut(&Array) -> Array) -> Self {
-        self.map_with_path(&mut Path::default(), &mut |_, array| f(array))
+        self.map_with_path(&Path::default(), &mut |_, array| f(array))
     }
 
     /// The tree with each array replaced by what `f` makes of it and the array in the same place
@@ -89,11 +106,19 @@ pub trait Tree: Sized {
 }
 
 impl Tree for Array {
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array)) {
+    fn visit(&self, path: &Path<'_>, f: &mut dyn FnMut(&Path<'_>, &Array)) {
         f(path, self);
     }
 
-    fn map_with_path(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array) -> Array) -> Self {
+    fn visit_mut(&mut self, f: &mut dyn FnMut(&mut Array)) {
+        f(self);
+    }
+
+    fn map_with_path(
+        &self,
+        path: &Path<'_>,
+        f: &mut dyn FnMut(&Path<'_>, &Array) -> Array,
+    ) -> Self {
         f(path, self)
     }
 
@@ -110,17 +135,22 @@ macro_rules! tuples {
     ($($($name:ident $position:tt),*;)*) => {
         $(impl<$($name: Tree),*> Tree for ($($name,)*) {
             #[allow(unused_variables)]
-            fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array)) {
-                $(path.with($position, |path| self.$position.visit(path, f));)*
+            fn visit(&self, path: &Path<'_>, f: &mut dyn FnMut(&Path<'_>, &Array)) {
+                $(self.$position.visit(&path.with(&$position), f);)*
+            }
+
+            #[allow(unused_variables)]
+            fn visit_mut(&mut self, f: &mut dyn FnMut(&mut Array)) {
+                $(self.$position.visit_mut(f);)*
             }
 
             #[allow(unused_variables, clippy::unused_unit)]
             fn map_with_path(
                 &self,
-                path: &mut Path,
-                f: &mut dyn FnMut(&Path, &Array) -> Array,
+                path: &Path<'_>,
+                f: &mut dyn FnMut(&Path<'_>, &Array) -> Array,
             ) -> Self {
-                ($(path.with($position, |path| self.$position.map_with_path(path, f)),)*)
+                ($(self.$position.map_with_path(&path.with(&$position), f),)*)
             }
 
             #[allow(unused_variables)]
@@ -150,15 +180,22 @@ tuples! {
 }
 
 impl<T: Tree> Tree for Vec<T> {
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array)) {
+    fn visit(&self, path: &Path<'_>, f: &mut dyn FnMut(&Path<'_>, &Array)) {
         for (position, tree) in self.iter().enumerate() {
-            path.with(position, |path| tree.visit(path, f));
+            tree.visit(&path.with(&position), f);
         }
     }
 
-    fn map_with_path(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array) -> Array) -> Self {
-        let one =
-            |(position, tree): (usize, &T)| path.with(position, |path| tree.map_with_path(path, f));
+    fn visit_mut(&mut self, f: &mut dyn FnMut(&mut Array)) {
+        self.iter_mut().for_each(|tree| tree.visit_mut(f));
+    }
+
+    fn map_with_path(
+        &self,
+        path: &Path<'_>,
+        f: &mut dyn FnMut(&Path<'_>, &Array) -> Array,
+    ) -> Self {
+        let one = |(position, tree): (usize, &T)| tree.map_with_path(&path.with(&position), f);
         self.iter().enumerate().map(one).collect()
     }
 
@@ -174,16 +211,22 @@ impl<T: Tree> Tree for Vec<T> {
 }
 
 impl<T: Tree, const N: usize> Tree for [T; N] {
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array)) {
+    fn visit(&self, path: &Path<'_>, f: &mut dyn FnMut(&Path<'_>, &Array)) {
         for (position, tree) in self.iter().enumerate() {
-            path.with(position, |path| tree.visit(path, f));
+            tree.visit(&path.with(&position), f);
         }
     }
 
-    fn map_with_path(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array) -> Array) -> Self {
-        std::array::from_fn(|position| {
-            path.with(position, |path| self[position].map_with_path(path, f))
-        })
+    fn visit_mut(&mut self, f: &mut dyn FnMut(&mut Array)) {
+        self.iter_mut().for_each(|tree| tree.visit_mut(f));
+    }
+
+    fn map_with_path(
+        &self,
+        path: &Path<'_>,
+        f: &mut dyn FnMut(&Path<'_>, &Array) -> Array,
+    ) -> Self {
+        std::array::from_fn(|position| self[position].map_with_path(&path.with(&position), f))
     }
 
     fn into_leaves(self, leaves: &mut Vec<Array>) {
@@ -196,13 +239,23 @@ impl<T: Tree, const N: usize> Tree for [T; N] {
 }
 
 impl<T: Tree> Tree for Option<T> {
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array)) {
+    fn visit(&self, path: &Path<'_>, f: &mut dyn FnMut(&Path<'_>, &Array)) {
         if let Some(tree) = self {
             tree.visit(path, f);
         }
     }
 
-    fn map_with_path(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array) -> Array) -> Self {
+    fn visit_mut(&mut self, f: &mut dyn FnMut(&mut Array)) {
+        if let Some(tree) = self {
+            tree.visit_mut(f);
+        }
+    }
+
+    fn map_with_path(
+        &self,
+        path: &Path<'_>,
+        f: &mut dyn FnMut(&Path<'_>, &Array) -> Array,
+    ) -> Self {
         self.as_ref().map(|tree| tree.map_with_path(path, f))
     }
 
@@ -224,11 +277,19 @@ impl<T: Tree> Tree for Option<T> {
 }
 
 impl<T: Tree> Tree for Box<T> {
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array)) {
+    fn visit(&self, path: &Path<'_>, f: &mut dyn FnMut(&Path<'_>, &Array)) {
         (**self).visit(path, f);
     }
 
-    fn map_with_path(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array) -> Array) -> Self {
+    fn visit_mut(&mut self, f: &mut dyn FnMut(&mut Array)) {
+        (**self).visit_mut(f);
+    }
+
+    fn map_with_path(
+        &self,
+        path: &Path<'_>,
+        f: &mut dyn FnMut(&Path<'_>, &Array) -> Array,
+    ) -> Self {
         Box::new((**self).map_with_path(path, f))
     }
 
@@ -242,16 +303,22 @@ impl<T: Tree> Tree for Box<T> {
 }
 
 impl<K: Ord + Clone + fmt::Display, T: Tree> Tree for BTreeMap<K, T> {
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array)) {
+    fn visit(&self, path: &Path<'_>, f: &mut dyn FnMut(&Path<'_>, &Array)) {
         for (key, tree) in self {
-            path.with(key, |path| tree.visit(path, f));
+            tree.visit(&path.with(key), f);
         }
     }
 
-    fn map_with_path(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Array) -> Array) -> Self {
-        let one = |(key, tree): (&K, &T)| {
-            (key.clone(), path.with(key, |path| tree.map_with_path(path, f)))
-        };
+    fn visit_mut(&mut self, f: &mut dyn FnMut(&mut Array)) {
+        self.values_mut().for_each(|tree| tree.visit_mut(f));
+    }
+
+    fn map_with_path(
+        &self,
+        path: &Path<'_>,
+        f: &mut dyn FnMut(&Path<'_>, &Array) -> Array,
+    ) -> Self {
+        let one = |(key, tree): (&K, &T)| (key.clone(), tree.map_with_path(&path.with(key), f));
         self.iter().map(one).collect()
     }
 

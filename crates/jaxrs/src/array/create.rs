@@ -93,6 +93,12 @@ impl Array {
         Array::full_of(self.shape(), 1, self.dtype())
     }
 
+    /// An array of which only the type is known: an argument of `lower` and [`crate::eval_shape`].
+    #[track_caller]
+    pub fn shape_only(shape: impl IntoShape, dtype: DType) -> Array {
+        Array::new(TensorType::new(shape.into_shape(), dtype), Value::Shape, Place::here())
+    }
+
     /// `0, 1, ..., n - 1` as `i32`.
     #[track_caller]
     pub fn arange(n: u64) -> Array {

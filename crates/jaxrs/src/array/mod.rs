@@ -8,11 +8,13 @@ mod operators;
 mod promote;
 mod read;
 mod reduce;
+mod scalar;
 mod shape;
 
 pub use element::Element;
 pub use operand::Operand;
 pub use promote::promote;
+pub use scalar::Scalar;
 pub use shape::{IntoAxes, IntoShape};
 
 use crate::error::{Error, Place, Result};
@@ -47,6 +49,8 @@ pub(crate) enum Value {
     Concrete(Buffer),
     /// A value of a function that is, or was, being traced.
     Traced(TraceId, ValueId),
+    /// None: only element type and shape are known.
+    Shape,
     /// The first error on the way to it.
     Failed(Error),
 }
@@ -173,6 +177,7 @@ impl fmt::Debug for Array {
         match &self.0.value {
             Value::Concrete(_) => read::show(self, f),
             Value::Traced(..) => write!(f, "Traced({})", self.0.ty),
+            Value::Shape => write!(f, "Shape({})", self.0.ty),
             Value::Failed(error) => write!(f, "Failed({error})"),
         }
     }

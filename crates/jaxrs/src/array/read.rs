@@ -44,6 +44,10 @@ impl Array {
                 error.seen();
                 Err(error.clone())
             }
+            Value::Shape => {
+                let message = format!("of this {} only the type is known", self.ty());
+                Err(Error::new(message, place).note(format!("it was made at {}", self.place())))
+            }
             Value::Traced(..) => Err(Error::new(
                 format!("the value of a traced {} is not known while its function is traced", self.ty()),
                 place,
