@@ -26,8 +26,8 @@ pub(crate) fn run(
     place: Place,
 ) -> Result<Vec<Array>, Error> {
     let key = trace::as_text(function);
-    let compiled = OPERATIONS
-        .get_or_insert(&key, || compile(function.clone(), Vec::new(), place).map(Arc::new))?;
+    let compiled =
+        OPERATIONS.get_or_insert(&key, || compile(function, Vec::new(), place).map(Arc::new))?;
     let buffers = arguments
         .iter()
         .map(|array| Argument::Borrowed(array.buffer().expect("concrete, by the caller")))
@@ -41,13 +41,14 @@ pub(crate) fn run(
 
 /// Compiles a function; `donate` names parameters by position.
 pub(crate) fn compile(
-    function: Function,
+    function: &Function,
     donate: Vec<u32>,
     place: Place,
 ) -> Result<Compiled, Error> {
     let options =
         Options { donate, threads: compile::default_threads(), ..Options::from_environment() };
     let name = function.name.clone();
+    let function = trace::lowered(function, place)?;
     compile::compile_module(&trace::module(function), &name, &options)
         .map_err(|error| Error::new(error.to_string(), place))
 }

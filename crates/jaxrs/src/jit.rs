@@ -90,7 +90,7 @@ impl<R> Entry<R> {
         if let Some(compiled) = self.compiled.get() {
             return Ok(compiled);
         }
-        let compiled = eager::compile(self.function.clone(), self.donated.clone(), place)?;
+        let compiled = eager::compile(&self.function, self.donated.clone(), place)?;
         Ok(self.compiled.get_or_init(|| compiled))
     }
 }

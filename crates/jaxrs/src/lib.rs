@@ -13,6 +13,7 @@ pub mod check;
 mod checked;
 pub mod compare;
 pub mod compile;
+mod control;
 mod eager;
 mod error;
 pub mod jit;
@@ -27,19 +28,28 @@ extern crate self as jaxrs;
 
 pub use array::{Array, Element, Operand, Scalar};
 pub use cache::CacheStats;
+pub use control::{
+    Policy, associative_scan, checkpoint, checkpoint_policy, cond, custom_jvp, custom_vjp,
+    fori_loop, map, map_batched, scan, scan_reverse, stop_gradient, switch, while_loop,
+};
 pub use eager::eager_cache_stats;
 pub use error::{Error, Place, Result};
 pub use jaxrs_ir::{DType, TensorType};
 pub use jaxrs_macros::{Tree, jit};
 pub use jit::{DonationReport, disable_jit, donation_report, jit, jit_donate};
 pub use stages::{Compiled, CostAnalysis, Lowered, MemoryAnalysis, MemoryPlan, eval_shape};
-pub use transform::{grad, jvp, value_and_grad, value_and_grad_aux, vjp, vmap};
+pub use transform::{
+    grad, hessian, jacfwd, jacrev, jvp, linearize, value_and_grad, value_and_grad_aux, vjp, vmap,
+    vmap_axes,
+};
 pub use tree::Tree;
 
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        Array, DType, Element, Scalar, Tree, grad, jit, jit_donate, jvp, value_and_grad,
-        value_and_grad_aux, vjp, vmap,
+        Array, DType, Element, Policy, Scalar, Tree, associative_scan, checkpoint,
+        checkpoint_policy, cond, custom_jvp, custom_vjp, fori_loop, grad, hessian, jacfwd, jacrev,
+        jit, jit_donate, jvp, linearize, map_batched, scan, scan_reverse, stop_gradient, switch,
+        value_and_grad, value_and_grad_aux, vjp, vmap, vmap_axes, while_loop,
     };
 }

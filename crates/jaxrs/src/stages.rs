@@ -23,7 +23,7 @@ impl<R: Tree> Lowered<R> {
 
     /// The function as StableHLO text; arrays that it captures are parameters after its own.
     pub fn as_text(&self) -> String {
-        trace::as_text(&self.prepared.0.function)
+        text_of(&self.prepared)
     }
 
     /// The arguments' types.
@@ -109,7 +109,7 @@ impl<R: Tree> Compiled<R> {
 
     /// The function as StableHLO text.
     pub fn as_text(&self) -> String {
-        trace::as_text(&self.prepared.0.function)
+        text_of(&self.prepared)
     }
 
     /// Calls the program with its arguments as one tree, e.g. a tuple: its result. Of donated
@@ -168,6 +168,21 @@ impl<R: Tree> Compiled<R> {
             .map(|(buffer, ty)| Array::concrete(ty.clone(), buffer, place));
         Ok(entry.result.map(|_| arrays.next().expect("an array for each leaf")))
     }
+}
+
+/// The function as StableHLO text; donated arguments are marked as JAX marks them.
+fn text_of<R>(prepared: &Prepared<R>) -> String {
+    let entry = &prepared.0;
+    let mut function = match trace::lowered(&entry.function, Place::here()) {
+        Ok(function) => function,
+        Err(error) => return format!("// {}\n", error.message()),
+    };
+    for &donated in &entry.donated {
+        let attributes = &mut function.parameter_attributes[donated as usize];
+        *attributes =
+            std::mem::take(attributes).with("jax.buffer_donor", jaxrs_ir::Attribute::Bool(true));
+    }
+    trace::as_text(&function)
 }
 
 fn check_types(leaves: &[Array], expected: &[TensorType], place: Place) -> Result<()> {

@@ -255,7 +255,12 @@ fn fault(message: String, operands: &[&Array], place: Place) -> Error {
     error
 }
 
-/// The function as StableHLO text.
+/// The function without ops of the front end.
+pub(crate) fn lowered(function: &Function, place: Place) -> Result<Function, Error> {
+    jaxrs_ir::transform::lower(function).map_err(|error| Error::new(error.message, place))
+}
+
+/// The function as text, ops of the front end as they are.
 pub(crate) fn as_text(function: &Function) -> String {
     text::print(&module(function.clone()))
 }

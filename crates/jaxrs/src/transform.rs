@@ -17,23 +17,23 @@ fn fault(error: &jaxrs_ir::Error, place: Place) -> Error {
     error.notes.iter().fold(out, |out, note| out.note(note.clone()))
 }
 
-fn types(arrays: &[Array]) -> Vec<TensorType> {
+pub(crate) fn types(arrays: &[Array]) -> Vec<TensorType> {
     arrays.iter().map(|array| array.ty().clone()).collect()
 }
 
 /// The tree with its arrays replaced, in order.
-fn fill<T: Tree>(template: &T, arrays: Vec<Array>) -> T {
+pub(crate) fn fill<T: Tree>(template: &T, arrays: Vec<Array>) -> T {
     let mut arrays = arrays.into_iter();
     template.map(|_| arrays.next().expect("an array for each leaf"))
 }
 
 /// The tree with an error in each place.
-fn failed<T: Tree>(template: &T, error: &Error) -> T {
+pub(crate) fn failed<T: Tree>(template: &T, error: &Error) -> T {
     template.map(|array| Array::failed(array.ty().clone(), error.clone()))
 }
 
 /// The first error that a leaf holds.
-fn first_error(leaves: &[Array]) -> Option<Error> {
+pub(crate) fn first_error(leaves: &[Array]) -> Option<Error> {
     leaves.iter().find_map(|leaf| match leaf.value() {
         Value::Failed(error) => Some(error.clone()),
         _ => None,
@@ -199,7 +199,10 @@ pub fn jvp<A: Tree, R: Tree>(f: impl Fn(&A) -> R, argument: &A, tangent: &A) -> 
 
 /// The results of `f`, and the function from their cotangents to those of the argument.
 #[track_caller]
-pub fn vjp<A: Tree, R: Tree>(f: impl Fn(&A) -> R, argument: &A) -> (R, impl Fn(&R) -> A) {
+pub fn vjp<A: Tree, R: Tree, F: Fn(&A) -> R>(
+    f: F,
+    argument: &A,
+) -> (R, impl Fn(&R) -> A + use<A, R, F>) {
     let place = Place::here();
     let attempt = || {
         let (traced, leaves) = trace_like("vjp", argument, place, &f)?;
@@ -287,4 +290,187 @@ fn batch_size(leaves: &[Array], place: Place) -> Result<u64, Error> {
         }
     }
     Ok(size.expect("seen above"))
+}
+
+/// `f` of the argument, and the linear function from tangents of the argument to those of the
+/// results there.
+#[track_caller]
+pub fn linearize<A: Tree, R: Tree, F: Fn(&A) -> R>(
+    f: F,
+    argument: &A,
+) -> (R, impl Fn(&A) -> R + use<A, R, F>) {
+    let place = Place::here();
+    let attempt = || {
+        let (traced, leaves) = trace_like("linearize", argument, place, &f)?;
+        check_differentiable("linearize", &leaves, place)?;
+        let made = transform::linearize(&traced.function, &flags(&traced, leaves.len()))
+            .map_err(|error| fault(&error, place))?;
+        let mut results = trace::call(&made.primal, &traced.operands(&leaves), place);
+        let residuals = results.split_off(traced.function.results().len());
+        Ok((fill(&traced.result, results), (made.linear, residuals, made.tangents)))
+    };
+    let (result, linear) = match attempt() {
+        Ok((result, linear)) => (result, Ok(linear)),
+        Err(error) => (failed(&f(&failed(argument, &error)), &error), Err(error)),
+    };
+    let template = result.map(Array::clone);
+    (result, move |tangent: &A| match &linear {
+        Ok((function, residuals, flags)) => {
+            let operands = [residuals.clone(), tangent.leaves()].concat();
+            let mut given = trace::call(function, &operands, place).into_iter();
+            let mut flags = flags.iter();
+            template.map(|array| match flags.next() {
+                Some(true) => given.next().expect("a tangent for each flag"),
+                _ => array.zeros_like(),
+            })
+        }
+        Err(error) => failed(&template, error),
+    })
+}
+
+/// The first axis of the identity matrix of `n` rows, each in the form of `ty`.
+fn basis(b: &mut Builder<'_>, ty: &TensorType) -> Result<jaxrs_ir::ValueId, String> {
+    let n = ty.len();
+    let square = TensorType::new([n, n], jaxrs_ir::DType::I32);
+    let (rows, columns) = (b.iota(&square, 0)?, b.iota(&square, 1)?);
+    let equal = b.compare(jaxrs_kernel::Compare::Eq, rows, columns)?;
+    let one = b.convert(equal, ty.dtype)?;
+    b.reshape(one, &[&[n], ty.shape.as_slice()].concat())
+}
+
+/// The derivatives of each element of the result by each element of the argument, in forward mode:
+/// in the place of each array of the argument one of shape `result ++ array`. Cost: one forward
+/// pass over a batch for each array of the argument.
+#[track_caller]
+pub fn jacfwd<A: Tree>(f: impl Fn(&A) -> Array) -> impl Fn(&A) -> A {
+    let place = Place::here();
+    move |argument| {
+        let attempt = || {
+            let (traced, leaves) = trace_like("jacfwd", argument, place, &f)?;
+            check_differentiable("jacfwd", &leaves, place)?;
+            let count = leaves.len() + traced.captures.len();
+            let operands = traced.operands(&leaves);
+            let mut jacobians = Vec::with_capacity(leaves.len());
+            for (n, leaf) in leaves.iter().enumerate() {
+                let active: Vec<bool> = (0..count).map(|at| at == n).collect();
+                let made = transform::jvp(&traced.function, &active)
+                    .map_err(|error| fault(&error, place))?;
+                let shape = [traced.result.shape(), leaf.shape()].concat();
+                if !made.tangents[0] {
+                    jacobians.push(Array::full_of(shape, 0, traced.result.dtype()));
+                    continue;
+                }
+                let mut flags = vec![false; count];
+                flags.push(true);
+                let all = transform::batch(&made.function, &flags, leaf.len())
+                    .map_err(|error| fault(&error, place))?;
+                let inputs: Vec<&Array> = operands.iter().collect();
+                jacobians.push(trace::one(&inputs, place, |b, values| {
+                    let mut values = values.to_vec();
+                    values.push(basis(b, leaf.ty())?);
+                    let columns = b.inline(&all.function, &values)[1];
+                    let rank = b.ty(columns).rank();
+                    let moved = b.move_axis(columns, 0, rank - 1)?;
+                    b.reshape(moved, &shape)
+                }));
+            }
+            Ok(fill(argument, jacobians))
+        };
+        attempt().unwrap_or_else(|error: Error| failed(argument, &error))
+    }
+}
+
+/// [`jacfwd`] in reverse mode. Cost: one forward pass and one backward pass over a batch.
+#[track_caller]
+pub fn jacrev<A: Tree>(f: impl Fn(&A) -> Array) -> impl Fn(&A) -> A {
+    let place = Place::here();
+    move |argument| {
+        let attempt = || {
+            let (traced, leaves) = trace_like("jacrev", argument, place, &f)?;
+            check_differentiable("jacrev", &leaves, place)?;
+            let made = transform::linearize(&traced.function, &flags(&traced, leaves.len()))
+                .map_err(|error| fault(&error, place))?;
+            let out = traced.result.ty().clone();
+            if !made.tangents[0] {
+                return Ok(argument.map(|leaf| {
+                    Array::full_of([&out.shape, leaf.shape()].concat(), 0, out.dtype)
+                }));
+            }
+            let transposed = transform::transpose(&made.linear, made.residuals)
+                .map_err(|error| fault(&error, place))?;
+            let mut flags = vec![false; made.residuals];
+            flags.push(true);
+            let all = transform::batch(&transposed, &flags, out.len())
+                .map_err(|error| fault(&error, place))?;
+            let operands = traced.operands(&leaves);
+            let operands: Vec<&Array> = operands.iter().collect();
+            let rows = trace::record(&operands, leaves.len(), place, |b, values| {
+                let mut inputs = b.inline(&made.primal, values).split_off(1);
+                inputs.push(basis(b, &out)?);
+                let mut rows = b.inline(&all.function, &inputs);
+                for (row, (&batched, leaf)) in rows.iter_mut().zip(all.results.iter().zip(&leaves))
+                {
+                    if !batched {
+                        *row = b.repeat(*row, 0, out.len())?;
+                    }
+                    *row = b.reshape(*row, &[&out.shape, leaf.shape()].concat())?;
+                }
+                Ok(rows)
+            });
+            Ok(fill(argument, rows))
+        };
+        attempt().unwrap_or_else(|error: Error| failed(argument, &error))
+    }
+}
+
+/// The second derivatives of a scalar function of one array: shape `array ++ array`.
+#[track_caller]
+pub fn hessian(f: impl Fn(&Array) -> Array) -> impl Fn(&Array) -> Array {
+    let gradient = grad(f);
+    jacfwd(move |x: &Array| gradient(x))
+}
+
+/// [`vmap`] whose batch axes are named: for each array of the argument the axis that is the batch
+/// (None: the array is the same for all), and the axis of the results where it is put.
+#[track_caller]
+pub fn vmap_axes<A: Tree, R: Tree>(
+    f: impl Fn(&A) -> R,
+    axes: impl Into<Vec<Option<usize>>>,
+    out: usize,
+) -> impl Fn(&A) -> R {
+    let (place, axes) = (Place::here(), axes.into());
+    move |argument| {
+        let leaves = argument.leaves();
+        if axes.len() != leaves.len() {
+            let (given, taken) = (axes.len(), leaves.len());
+            let message = format!("vmap_axes: {given} axes for an argument of {taken} arrays");
+            let error = Error::new(message, place);
+            return failed(&f(&failed(argument, &error)), &error);
+        }
+        let moved: Vec<Array> = leaves
+            .iter()
+            .zip(&axes)
+            .filter_map(|(leaf, axis)| {
+                axis.map(|axis| {
+                    trace::one(&[leaf], place, |b, x| match axis < b.ty(x[0]).rank() {
+                        true => b.move_axis(x[0], axis, 0),
+                        false => Err(format!("vmap_axes: {} has no axis {axis}", b.ty(x[0]))),
+                    })
+                })
+            })
+            .collect();
+        let all = vmap(|batched: &Vec<Array>| {
+            let (mut batched, mut axes) = (batched.iter(), axes.iter());
+            f(&argument.map(|leaf| match axes.next() {
+                Some(Some(_)) => batched.next().expect("one for each batched array").clone(),
+                _ => leaf.clone(),
+            }))
+        });
+        all(&moved).map(|array| {
+            trace::one(&[array], place, |b, x| match out < b.ty(x[0]).rank() {
+                true => b.move_axis(x[0], 0, out),
+                false => Err(format!("vmap_axes: a result {} has no axis {out}", b.ty(x[0]))),
+            })
+        })
+    }
 }

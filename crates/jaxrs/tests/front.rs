@@ -75,3 +75,63 @@ fn an_error_surfaces_where_the_value_is_read() {
     let error = jit(|x: &Array| x + array(&[1.0, 2.0, 3.0]))(&x).expect_err("the same");
     assert!(error.message().contains("do not broadcast"), "{error}");
 }
+
+#[test]
+fn loops_and_choices_have_derivatives() -> Outcome {
+    let x = Array::scalar(3.0f64);
+    let power = |x: &Array| fori_loop(0..4, |_, y: &Array| y * x, &Array::scalar(1.0f64));
+    assert_eq!(power(&x).item::<f64>()?, 81.0);
+    assert_eq!(grad(power)(&x).item::<f64>()?, 108.0);
+    assert_eq!(grad(grad(power))(&x).item::<f64>()?, 108.0);
+    let piecewise = |x: &Array| cond(&x.gt(0.0), |x: &Array| x * x, |x: &Array| -x, x);
+    assert_eq!(grad(piecewise)(&x).item::<f64>()?, 6.0);
+    assert_eq!(grad(piecewise)(&-&x).item::<f64>()?, -1.0);
+    let doubled = while_loop(|x: &Array| x.lt(100.0), |x: &Array| x * 2.0, &x);
+    assert_eq!(doubled.item::<f64>()?, 192.0);
+    let (sum, sums) = scan(|sum: &Array, x: &Array| (sum + x, sum * x), &x, &array(&[1.0, 2.0]));
+    assert_eq!((sum.item::<f64>()?, sums.to_vec::<f64>()?), (6.0, vec![3.0, 8.0]));
+    let all = associative_scan(|x: &Array, y: &Array| x + y, &array(&[1.0, 2.0, 3.0, 4.0, 5.0]));
+    assert_eq!(all.to_vec::<f64>()?, [1.0, 3.0, 6.0, 10.0, 15.0]);
+    let squares = map_batched(|x: &Array| x * x, &array(&[1.0, 2.0, 3.0]), 2);
+    assert_eq!(squares.to_vec::<f64>()?, [1.0, 4.0, 9.0]);
+    Ok(())
+}
+
+#[test]
+fn functions_have_rules_of_their_own() -> Outcome {
+    let x = Array::scalar(2.0f64);
+    let custom = custom_vjp(
+        |x: &Array| x * x,
+        |x: &Array| (x * x, x.clone()),
+        |x: &Array, ct: &Array| 10.0 * (x * ct),
+    );
+    assert_eq!(grad(custom)(&x).item::<f64>()?, 20.0);
+    let custom = custom_jvp(|x: &Array| x * x, |x: &Array, t: &Array| (x * x, t * 7.0));
+    assert_eq!(grad(&custom)(&x).item::<f64>()?, 7.0);
+    assert_eq!(jvp(custom, &x, &x).1.item::<f64>()?, 14.0);
+    let kept = |x: &Array| stop_gradient(&x.square()) * x;
+    assert_eq!(grad(kept)(&x).item::<f64>()?, 4.0);
+    let again = checkpoint(|x: &Array| x.sin().exp());
+    let (value, slope) = value_and_grad(again)(&x);
+    let expected = (2.0f64.sin().exp(), 2.0f64.cos() * 2.0f64.sin().exp());
+    assert!((value.item::<f64>()? - expected.0).abs() < 1e-14);
+    assert!((slope.item::<f64>()? - expected.1).abs() < 1e-14);
+    Ok(())
+}
+
+#[test]
+fn jacobians() -> Outcome {
+    let f = |x: &Array| x * x * x;
+    let x = array(&[1.0, 2.0]);
+    let expected = [3.0, 0.0, 0.0, 12.0];
+    assert_eq!(jacfwd(f)(&x).to_vec::<f64>()?, expected);
+    assert_eq!(jacrev(f)(&x).to_vec::<f64>()?, expected);
+    let second = hessian(|x: &Array| (x * x * x).sum(..))(&x);
+    assert_eq!(second.to_vec::<f64>()?, [6.0, 0.0, 0.0, 12.0]);
+    let (_, linear) = linearize(f, &x);
+    assert_eq!(linear(&x).to_vec::<f64>()?, [3.0, 24.0]);
+    let outer = vmap_axes(|(x, y): &(Array, Array)| x * y, [Some(1), None], 0);
+    let m = Array::from_slice(&[1.0, 2.0, 3.0, 4.0], [2, 2]);
+    assert_eq!(outer(&(m, x)).to_vec::<f64>()?, [1.0, 6.0, 2.0, 8.0]);
+    Ok(())
+}
