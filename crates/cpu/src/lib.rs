@@ -46,6 +46,8 @@ pub struct Options {
     pub hook: Option<Hook>,
     /// Overwrite dead memory with NaNs, to find reads of what should not be read.
     pub poison: bool,
+    /// Share out even the least work between the threads, to find what depends on where it is cut.
+    pub split_all: bool,
 }
 
 /// Why a program could not be compiled: all of them are this crate's or the machine's limits.
@@ -130,15 +132,16 @@ impl Parts {
             options.threads.min(planned_threads)
         };
         let (layout, constants) = Layout::new(planned);
-        // Hooks want every step's values in memory.
-        let loops = match options.hook {
-            None => tight::find(program, &layout),
-            Some(_) => FxHashMap::default(),
+        // Hooks want every step's values in memory, and what is split is a kernel of its own.
+        let loops = if options.hook.is_none() && !options.split_all {
+            tight::find(program, &layout)
+        } else {
+            FxHashMap::default()
         };
         let (distinct, kernel_numbers) = distinct_kernels(program, &loops);
         let mut splits = SecondaryMap::new();
         for (id, kernel) in &program.kernels {
-            splits[id] = work::split(kernel, threads);
+            splits[id] = work::split(kernel, threads, options.split_all);
         }
         let (mut library, mut library_numbers) = (Vec::new(), FxHashMap::default());
         prepare_library(program, &program.body, &mut library, &mut library_numbers);
@@ -216,7 +219,11 @@ impl Parts {
             layout: self.layout,
             constants: self.constants,
             library,
-            pool: Pool::shared(self.pool_threads),
+            pool: if options.split_all {
+                Pool::eager(self.pool_threads)
+            } else {
+                Pool::shared(self.pool_threads)
+            },
             hook: options.hook.clone(),
             entry,
             code,

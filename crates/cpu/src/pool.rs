@@ -24,6 +24,8 @@ pub type KernelFn = unsafe extern "C" fn(*const *mut u8, i64, i64);
 pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
+    /// Pays no heed to grains.
+    eager: bool,
 }
 
 /// What callers and workers share.
@@ -75,6 +77,10 @@ thread_local! {
 impl Pool {
     /// A pool of this many threads, the calling one included.
     pub fn new(threads: usize) -> Pool {
+        Pool::with(threads, false)
+    }
+
+    fn with(threads: usize, eager: bool) -> Pool {
         let workers = threads.max(1) - 1;
         let shared = Arc::new(Shared {
             taken: AtomicBool::new(false),
@@ -101,21 +107,36 @@ impl Pool {
                     .ok()
             })
             .collect();
-        Pool { shared, workers }
+        Pool { shared, workers, eager }
     }
 
     /// The process's pool of this many threads, made at the first use and ended with the last.
     pub fn shared(threads: usize) -> Arc<Pool> {
+        Pool::find(threads, false)
+    }
+
+    /// The same of a pool that shares out even the least work.
+    pub fn eager(threads: usize) -> Arc<Pool> {
+        Pool::find(threads, true)
+    }
+
+    fn find(threads: usize, eager: bool) -> Arc<Pool> {
         static POOLS: Mutex<Vec<(usize, Weak<Pool>)>> = Mutex::new(Vec::new());
         let mut pools = POOLS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         pools.retain(|(_, pool)| pool.strong_count() > 0);
-        let found = pools.iter().find(|(count, _)| *count == threads);
-        if let Some(pool) = found.and_then(|(_, pool)| pool.upgrade()) {
+        let mut found = pools.iter().filter(|(count, _)| *count == threads);
+        let fits = |pool: &Arc<Pool>| pool.eager == eager;
+        if let Some(pool) = found.find_map(|(_, pool)| pool.upgrade().filter(fits)) {
             return pool;
         }
-        let pool = Arc::new(Pool::new(threads));
+        let pool = Arc::new(Pool::with(threads, eager));
         pools.push((threads, Arc::downgrade(&pool)));
         pool
+    }
+
+    /// Whether work should stay on the calling thread that is not worth waking another for.
+    pub fn spares(&self) -> bool {
+        !self.eager
     }
 
     /// Threads, the calling one included.
@@ -130,6 +151,7 @@ impl Pool {
         if range <= 0 {
             return;
         }
+        let grain = if self.eager { 1 } else { grain };
         let parts = parts(range, grain, self.threads());
         if parts <= 1 || INSIDE.get().is_some() || !self.shared.take() {
             let thread = INSIDE.get().filter(|&thread| thread < self.threads());

@@ -19,9 +19,12 @@ pub(crate) struct Split {
     pub(crate) grain: i64,
 }
 
-/// How the kernel is split; none if it runs on the calling thread.
-pub(crate) fn split(kernel: &Kernel, threads: usize) -> Option<Split> {
+/// How the kernel is split; none if it runs on the calling thread. `all`: however little it does.
+pub(crate) fn split(kernel: &Kernel, threads: usize, all: bool) -> Option<Split> {
     let range = kernel.range.filter(|&range| range > 1)?;
+    if all {
+        return (threads > 1).then_some(Split { range: range as i64, grain: 1 });
+    }
     let total = nanoseconds(kernel);
     if threads < 2 || total < LEAST_PARALLEL {
         return None;

@@ -30,6 +30,8 @@ pub struct Options {
     pub poison: bool,
     /// Compute ops together where it saves memory or time.
     pub fuse: bool,
+    /// Share out even the least work between the threads, to find what depends on where it is cut.
+    pub split_all: bool,
 }
 
 impl Default for Options {
@@ -43,6 +45,7 @@ impl Default for Options {
             check: false,
             poison: false,
             fuse: true,
+            split_all: false,
         }
     }
 }
@@ -257,7 +260,12 @@ fn plan_module(module: &Module, file: &str, options: &Options) -> Result<Planned
 }
 
 fn code_options(options: &Options, hook: Option<jaxrs_cpu::Hook>) -> jaxrs_cpu::Options {
-    jaxrs_cpu::Options { threads: options.threads as usize, hook, poison: options.poison }
+    jaxrs_cpu::Options {
+        threads: options.threads as usize,
+        hook,
+        poison: options.poison,
+        split_all: options.split_all,
+    }
 }
 
 fn generate(mut program: PlannedProgram, options: &Options) -> Result<Compiled, Error> {

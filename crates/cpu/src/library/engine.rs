@@ -193,7 +193,8 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         let [first, second] = if self.contraction.swapped { [1, 0] } else { [0, 1] };
         let buffers = Buffers { left: operands[first], right: operands[second], out, scratch };
         let work = batches * left * right * depth.max(1);
-        let threads = if work < ONE_THREAD { 1 } else { pool.threads() as u64 };
+        let alone = work < ONE_THREAD && pool.spares();
+        let threads = if alone { 1 } else { pool.threads() as u64 };
         let columns = self.task_columns(left, right, batches, threads);
         let right_tasks = right.div_ceil(columns);
         let rows = self.task_rows(left, batches * right_tasks, threads, depth);

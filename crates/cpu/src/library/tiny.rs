@@ -84,7 +84,7 @@ impl<T: Number> Tiny<T> {
         };
         let work = self.extents.iter().product::<usize>() as u64;
         let buffers = &buffers;
-        if self.batches * work <= GRAIN {
+        if self.batches * work <= GRAIN && pool.spares() {
             // SAFETY: by the caller.
             unsafe { self.some(0, self.batches, buffers) };
             return;

@@ -2,7 +2,7 @@
 //! specification.
 
 use super::batch_norm_inference::{
-    Features, features, from_numbers, numbers, of_feature, rounded,
+    Features, features, from_numbers, numbers, of_feature, rounded, step,
 };
 use super::batch_norm_training::{count, sums};
 use super::{OpView, Signature, StructuredOp};
@@ -112,19 +112,26 @@ impl StructuredOp for BatchNormGrad {
         let of = features(ty, axis);
         let mut grad_offset = vec![0.0; ty.shape[axis] as usize];
         let mut products = grad_offset.clone();
+        let step = step(ty.dtype);
         for ((&x, &grad), &f) in x.iter().zip(grad).zip(&of) {
             grad_offset[f] += grad;
-            products[f] += grad * (x - mean[f]);
+            products[f] += step(grad * step(x - mean[f]));
         }
-        let count = count(ty, axis) as f64;
-        let padded: Vec<f64> = variance.iter().map(|v| v + self.features.epsilon).collect();
+        let rounded = |sums: Vec<f64>| -> Vec<f64> { sums.into_iter().map(&step).collect() };
+        let (grad_offset, products) = (rounded(grad_offset), rounded(products));
+        let count = step(count(ty, axis) as f64);
+        let padded: Vec<f64> =
+            variance.iter().map(|&v| self.features.padded_number(&step, v)).collect();
+        let deviation: Vec<f64> = padded.iter().map(|v| step(v.sqrt())).collect();
         let grad_x = |((&x, &grad), &f): ((&f64, &f64), &usize)| {
-            let along = products[f] * (x - mean[f]) / padded[f];
-            scale[f] / padded[f].sqrt() / count * (grad * count - grad_offset[f] - along)
+            let along = step(step(products[f] * step(x - mean[f])) / padded[f]);
+            let factor = step(step(scale[f] / deviation[f]) / count);
+            let rest = step(step(step(grad * count) - grad_offset[f]) - along);
+            step(factor * rest)
         };
         let out: Vec<f64> = x.iter().zip(grad).zip(&of).map(grad_x).collect();
         let grad_scale: Vec<f64> =
-            products.iter().zip(&padded).map(|(p, v)| p / v.sqrt()).collect();
+            products.iter().zip(&deviation).map(|(p, d)| step(p / d)).collect();
         Ok([out, grad_scale, grad_offset]
             .iter()
             .enumerate()

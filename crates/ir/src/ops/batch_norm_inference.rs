@@ -87,12 +87,35 @@ impl Features {
         b.unary(UnaryOp::Sqrt, sum)
     }
 
+    /// [`Features::padded`] of a number, in steps.
+    pub(super) fn padded_number(&self, step: &impl Fn(f64) -> f64, variance: f64) -> f64 {
+        step(variance + step(self.epsilon))
+    }
+
+    /// [`Features::normalize`] of a number, in steps, scaled and moved.
+    pub(super) fn normal_number(
+        &self,
+        step: &impl Fn(f64) -> f64,
+        x: f64,
+        [mean, variance, scale, offset]: [f64; 4],
+    ) -> f64 {
+        let deviation = step(self.padded_number(step, variance).sqrt());
+        let normal = step(step(x - mean) / deviation);
+        step(step(normal * scale) + offset)
+    }
+
     /// `variance + epsilon`.
     pub(super) fn padded(&self, b: &mut KernelBuilder, variance: Reg) -> Reg {
         let ty = b.ty(variance);
         let epsilon = b.float(ty, self.epsilon);
         b.binary(BinaryOp::Add, variance, epsilon)
     }
+}
+
+/// What an operation of `f64` gives in the arithmetic of kernels for a type, `f32` but for `f64`: as
+/// a double has more than twice the digits, rounding again gives the same as one rounding.
+pub(super) fn step(dtype: DType) -> impl Fn(f64) -> f64 {
+    move |x| if dtype == DType::F64 { x } else { f64::from(x as f32) }
 }
 
 /// The element rounded to its type.
@@ -184,9 +207,9 @@ impl StructuredOp for BatchNormInference {
             unreachable!("infer has counted the operands")
         };
         let ty = op.result_type(0);
+        let step = step(ty.dtype);
         let normalize = |(&x, f): (&f64, usize)| {
-            let deviation = (variance[f] + self.features.epsilon).sqrt();
-            (x - mean[f]) / deviation * scale[f] + offset[f]
+            self.features.normal_number(&step, x, [mean[f], variance[f], scale[f], offset[f]])
         };
         let of = features(ty, self.features.axis);
         let out: Vec<f64> = x.iter().zip(of).map(normalize).collect();

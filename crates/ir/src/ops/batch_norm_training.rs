@@ -2,7 +2,7 @@
 //! batch, and gives these, too.
 
 use super::batch_norm_inference::{
-    Features, features, from_numbers, numbers, of_feature, rounded,
+    Features, features, from_numbers, numbers, of_feature, rounded, step,
 };
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::Attributes;
@@ -132,16 +132,16 @@ impl StructuredOp for BatchNormTraining {
         let (ty, axis) = (op.operand_type(0), self.features.axis);
         let (x, of) = (numbers(&operands[0]), features(ty, axis));
         let (scale, offset) = (numbers(&operands[1]), numbers(&operands[2]));
+        let (step, count) = (step(ty.dtype), count(ty, axis) as f64);
         let average = |term: &dyn Fn(f64, usize) -> f64| {
             let mut sums = vec![0.0; ty.shape[axis] as usize];
             x.iter().zip(&of).for_each(|(&x, &f)| sums[f] += term(x, f));
-            sums.iter().map(|sum| sum / count(ty, axis) as f64).collect::<Vec<f64>>()
+            sums.iter().map(|&sum| step(step(sum) / count)).collect::<Vec<f64>>()
         };
         let mean = average(&|x, _| x);
-        let variance = average(&|x, f| (x - mean[f]).powi(2));
+        let variance = average(&|x, f| step(step(x - mean[f]).powi(2)));
         let normalize = |(&x, &f): (&f64, &usize)| {
-            let deviation = (variance[f] + self.features.epsilon).sqrt();
-            (x - mean[f]) / deviation * scale[f] + offset[f]
+            self.features.normal_number(&step, x, [mean[f], variance[f], scale[f], offset[f]])
         };
         let out: Vec<f64> = x.iter().zip(&of).map(normalize).collect();
         Ok([out, mean, variance]

@@ -45,11 +45,13 @@ fn find(case: &Case) -> Result<(), String> {
         .iter()
         .map(|literal| Tensor { ty: literal.ty().clone(), bytes: literal.to_bytes() })
         .collect();
+    let one = Options::default();
+    let two = Options { threads: 2, poison: true, split_all: true, ..Options::default() };
     let all = [
-        Options { fuse: true, threads: 1, check: true, ..Options::default() },
-        Options { fuse: false, threads: 1, ..Options::default() },
-        Options { fuse: true, threads: 2, poison: true, ..Options::default() },
-        Options { fuse: false, threads: 2, poison: true, ..Options::default() },
+        Options { check: true, ..one.clone() },
+        Options { fuse: false, poison: true, ..one },
+        Options { fuse: false, ..two.clone() },
+        two,
     ];
     for options in all {
         let how = format!(

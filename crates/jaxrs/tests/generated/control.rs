@@ -4,8 +4,8 @@ use crate::build::Gen;
 use crate::program;
 use crate::random::SMALL;
 use crate::shapes::{stencil, update};
-use jaxrs_ir::ops::{Call, Case, Clamp, Compare, DynamicSlice, If, Reshape, While};
-use jaxrs_ir::{BlockId, DType, TensorType, ValueId};
+use jaxrs_ir::ops::{Call, Case, Clamp, Compare, Composite, DynamicSlice, If, Reshape, While};
+use jaxrs_ir::{Attributes, BlockId, DType, TensorType, ValueId};
 use jaxrs_kernel::Compare as Direction;
 
 /// The bound that a loop keeps for the carries that have one.
@@ -206,14 +206,21 @@ pub fn branch(g: &mut Gen<'_>) -> Option<ValueId> {
     results.last().copied()
 }
 
+/// A call of the program's other function, as it is or as a composite.
 pub fn call(g: &mut Gen<'_>) -> Option<ValueId> {
     if g.callees.is_empty() {
         return None;
     }
     let callee = g.callees[g.r.index(g.callees.len())].clone();
     let operands: Vec<ValueId> = callee.parameters.iter().map(|ty| g.of(ty)).collect();
-    let op = Call { callee: callee.name, results: callee.results };
-    let results = g.push(op, &operands, &[])?;
+    let (decomposition, results) = (callee.name, callee.results);
+    let results = if g.r.percent(40) {
+        let rest = Attributes::new().with_int("version", g.r.between(0, 2));
+        let op = Composite { name: "test.inner".into(), decomposition, results, rest };
+        g.push(op, &operands, &[])?
+    } else {
+        g.push(Call { callee: decomposition, results }, &operands, &[])?
+    };
     for &result in &results {
         g.keep(result, f64::INFINITY);
     }

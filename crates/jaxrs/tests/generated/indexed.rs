@@ -86,6 +86,45 @@ pub fn gather(g: &mut Gen<'_>) -> Option<ValueId> {
 pub fn scatter(g: &mut Gen<'_>) -> Option<ValueId> {
     let x = g.any_where(|g, v| g.f.ty(v).rank() > 0 && !g.f.ty(v).is_empty())?;
     let ty = g.ty(x);
+    let (op, index, updates) = places(g, &ty)?;
+    let update = if g.r.percent(60) { g.of(&updates) } else { g.make(&updates) };
+    write(g, x, index, update, op)
+}
+
+/// A scatter into two operands at the same places; the larger of the first ones may decide for
+/// both.
+pub fn scatter_two(g: &mut Gen<'_>) -> Option<ValueId> {
+    let x = g.any_where(|g, v| g.f.ty(v).rank() > 0 && !g.f.ty(v).is_empty())?;
+    let ty = g.ty(x);
+    let other = TensorType::new(ty.shape.clone(), g.any_dtype());
+    let y = g.of(&other);
+    let (op, index, updates) = places(g, &ty)?;
+    let new = [g.of(&updates), g.of(&updates.with_dtype(other.dtype))];
+    let joint = !ty.dtype.is_complex() && g.r.percent(40);
+    let old = [x, y];
+    let rules = [0, 1].map(|n| rule(g, old[n], new[n]));
+    let types = [ty.dtype, other.dtype, ty.dtype, other.dtype];
+    let body = g.region(&types, |g, a| {
+        if joint {
+            let better = g.add(Compare::new(Direction::Gt), &[a[2], a[0]], 1.0);
+            let better = better.expect("it is a scalar");
+            let mut choose = |old, new| {
+                g.add(Select, &[better, new, old], f64::INFINITY).expect("it is a scalar")
+            };
+            return vec![choose(a[0], a[2]), choose(a[1], a[3])];
+        }
+        [0, 1].map(|n| rules[n].0.map_or(a[n + 2], |name| g.apply(name, &[a[n], a[n + 2]]))).into()
+    });
+    let results = g.push(op, &[x, y, index, new[0], new[1]], &[body])?;
+    for n in 0..2 {
+        let bound = if joint { g.bound(old[n]).max(g.bound(new[n])) } else { rules[n].1 };
+        g.keep(results[n], bound);
+    }
+    Some(results[1])
+}
+
+/// Where a scatter writes into a tensor: the op, the indices, and the type of the updates.
+fn places(g: &mut Gen<'_>, ty: &TensorType) -> Option<(Scatter, ValueId, TensorType)> {
     let Placement { windows, indices: index_shape, sizes } = placement(g, &ty.shape);
     let extent = windows.start.iter().map(|&axis| ty.shape[axis]).max().unwrap_or(1);
     let index = indices(g, index_shape, extent);
@@ -97,9 +136,7 @@ pub fn scatter(g: &mut Gen<'_>) -> Option<ValueId> {
     if updates.len() > g.largest {
         return None;
     }
-    let update = if g.r.percent(60) { g.of(&updates) } else { g.make(&updates) };
-    let op = Scatter { windows, sorted: false, unique: false };
-    write(g, x, index, update, op)
+    Some((Scatter { windows, sorted: false, unique: false }, index, updates))
 }
 
 /// A scatter of one window at a fixed place, as `x.at[1:-1].set(y)` is exported.
@@ -131,25 +168,27 @@ fn write(
     op: Scatter,
 ) -> Option<ValueId> {
     let dtype = g.dtype(x);
-    let (old, new) = (g.bound(x), g.bound(update));
-    let sum = old + new * g.f.ty(update).len() as f64;
-    let name = match g.r.below(4) {
-        0 if sum <= sum_reach(dtype) => Some("stablehlo.add"),
-        1 => Some("stablehlo.maximum"),
-        2 if dtype.is_int() => Some("stablehlo.xor"),
-        _ => None,
-    };
+    let (name, bound) = rule(g, x, update);
     let body = g.region(&[dtype, dtype], |g, arguments| match name {
         Some(name) => vec![g.apply(name, arguments)],
         None => vec![arguments[1]],
     });
-    let bound = match name {
-        Some("stablehlo.add") => sum,
-        Some("stablehlo.xor") => f64::INFINITY,
-        _ => old.max(new),
-    };
     let result = g.push(op, &[x, index, update], &[body])?[0];
     Some(g.keep(result, bound))
+}
+
+/// The op that combines an update with what is there (None: the update alone), and the bound of
+/// what comes out.
+fn rule(g: &mut Gen<'_>, x: ValueId, update: ValueId) -> (Option<&'static str>, f64) {
+    let dtype = g.dtype(x);
+    let (old, new) = (g.bound(x), g.bound(update));
+    let sum = old + new * g.f.ty(update).len() as f64;
+    match g.r.below(4) {
+        0 if sum <= sum_reach(dtype) => (Some("stablehlo.add"), sum),
+        1 => (Some("stablehlo.maximum"), old.max(new)),
+        2 if dtype.is_int() => (Some("stablehlo.xor"), f64::INFINITY),
+        _ => (None, old.max(new)),
+    }
 }
 
 pub fn sort(g: &mut Gen<'_>) -> Option<ValueId> {

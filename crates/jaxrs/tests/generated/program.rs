@@ -2,7 +2,7 @@
 
 use crate::build::{Callee, Gen};
 use crate::random::Random;
-use crate::{control, indexed, reductions, shapes};
+use crate::{control, indexed, normal, reductions, shapes};
 use jaxrs_ir::{
     Attribute, Attributes, DType, Function, Literal, Module, OpId, TensorType, ValueId,
 };
@@ -49,12 +49,15 @@ const MAKERS: &[(u64, Maker)] = &[
     (2, reductions::arg_extreme),
     (1, reductions::reduce_in_order),
     (4, reductions::reduce_window),
+    (2, reductions::reduce_windows),
     (2, reductions::select_and_scatter),
     (6, reductions::dot),
     (3, reductions::convolution),
     (1, reductions::map),
+    (2, normal::batch_norm),
     (4, indexed::gather),
     (6, indexed::scatter),
+    (2, indexed::scatter_two),
     (3, indexed::sort),
     (2, indexed::top_k),
     (1, indexed::random_bits),
@@ -83,7 +86,7 @@ pub fn any_op(g: &mut Gen<'_>) {
 pub fn generate(seed: u64) -> Case {
     let mut random = Random::new(seed);
     let r = &mut random;
-    let large = r.percent(4);
+    let large = r.percent(8);
     let pool: &[u64] =
         if large { &[1, 2, 7, 64, 100, 129] } else { &[1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33] };
     let extents: Vec<u64> = (0..2 + r.index(3)).map(|_| r.pick(pool)).collect();

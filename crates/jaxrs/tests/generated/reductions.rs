@@ -84,19 +84,10 @@ pub fn reduce_together(g: &mut Gen<'_>) -> Option<ValueId> {
     let y = g.of(&other);
     let axes = g.r.some(ty.rank());
     let terms: u64 = axes.iter().map(|&axis| ty.shape[axis]).product();
-    let mut combines = [combine(g, x, terms), combine(g, y, terms)];
-    let mut inits = Vec::new();
-    for (&operand, combine) in [x, y].iter().zip(&mut combines) {
-        let (dtype, bound) = (g.dtype(operand), g.bound(operand));
-        inits.push(initial(g, dtype, combine, bound));
-    }
-    let types = [ty.dtype, other.dtype, ty.dtype, other.dtype];
-    let body = g.region(&types, |g, a| {
-        vec![g.apply(combines[0].name, &[a[0], a[2]]), g.apply(combines[1].name, &[a[1], a[3]])]
-    });
+    let (body, inits, bounds) = two_combined(g, [x, y], terms);
     let results = g.push(Reduce { axes }, &[x, y, inits[0], inits[1]], &[body])?;
-    g.keep(results[0], combines[0].bound);
-    Some(g.keep(results[1], combines[1].bound))
+    g.keep(results[0], bounds[0]);
+    Some(g.keep(results[1], bounds[1]))
 }
 
 /// The largest or smallest element with its position, as `argmax` is exported.
@@ -113,8 +104,16 @@ pub fn arg_extreme(g: &mut Gen<'_>) -> Option<ValueId> {
     };
     let init = g.constant(neutral(name, ty.dtype), f64::INFINITY);
     let zero = g.number(DType::I32, 0.0);
-    let types = [ty.dtype, DType::I32, ty.dtype, DType::I32];
-    let body = g.region(&types, |g, a| {
+    let body = better_with_position(g, ty.dtype, direction);
+    let results = g.push(Reduce { axes: vec![axis] }, &[x, position, init, zero], &[body])?;
+    g.keep(results[0], f64::INFINITY);
+    Some(g.keep(results[1], ty.shape[axis] as f64))
+}
+
+/// Of two values with their positions the greater or smaller one; of equal ones the first.
+fn better_with_position(g: &mut Gen<'_>, dtype: DType, direction: Direction) -> BlockId {
+    let types = [dtype, DType::I32, dtype, DType::I32];
+    g.region(&types, |g, a| {
         let is = |g: &mut Gen<'_>, direction, x, y| {
             g.add(Compare::new(direction), &[x, y], 1.0).expect("it is a scalar")
         };
@@ -128,10 +127,7 @@ pub fn arg_extreme(g: &mut Gen<'_>) -> Option<ValueId> {
         let value = g.add(Select, &[better, a[0], a[2]], f64::INFINITY);
         let at = g.add(Select, &[take, a[1], a[3]], f64::INFINITY);
         vec![value.expect("it is a scalar"), at.expect("it is a scalar")]
-    });
-    let results = g.push(Reduce { axes: vec![axis] }, &[x, position, init, zero], &[body])?;
-    g.keep(results[0], f64::INFINITY);
-    Some(g.keep(results[1], ty.shape[axis] as f64))
+    })
 }
 
 /// A body that depends on the order, which is the row-major one then.
@@ -173,9 +169,8 @@ fn window(g: &mut Gen<'_>, elements: u64, dilated: bool) -> WindowAxis {
     }
 }
 
-pub fn reduce_window(g: &mut Gen<'_>) -> Option<ValueId> {
-    let x = g.any_where(|g, v| g.f.ty(v).rank() > 0)?;
-    let ty = g.ty(x);
+/// Windows over a tensor, or a scan along one of its axes; None where they are too many.
+fn any_windows(g: &mut Gen<'_>, ty: &TensorType) -> Option<Vec<WindowAxis>> {
     let scan = g.r.percent(45).then(|| g.r.index(ty.rank()));
     let backwards = g.r.percent(40);
     let axes: Vec<WindowAxis> = ty
@@ -193,18 +188,75 @@ pub fn reduce_window(g: &mut Gen<'_>) -> Option<ValueId> {
             None => window(g, extent, true),
         })
         .collect();
-    let terms: u64 = axes.iter().map(|axis| axis.extent).product();
     let count: u64 = windows("window", &axes, &ty.shape).ok()?.iter().product();
-    if terms * count > 40_000 {
-        return None;
-    }
-    let mut combine = combine(g, x, terms);
+    (terms(&axes) * count <= 40_000).then_some(axes)
+}
+
+/// Elements of a window.
+fn terms(axes: &[WindowAxis]) -> u64 {
+    axes.iter().map(|axis| axis.extent).product()
+}
+
+pub fn reduce_window(g: &mut Gen<'_>) -> Option<ValueId> {
+    let x = g.any_where(|g, v| g.f.ty(v).rank() > 0)?;
+    let ty = g.ty(x);
+    let window = any_windows(g, &ty)?;
+    let mut combine = combine(g, x, terms(&window));
     // Each step is rounded, in a fixed order.
     let old = g.bound(x);
     let init = initial(g, ty.dtype, &mut combine, old);
     let body = body(g, ty.dtype, combine.name);
-    let result = g.push(ReduceWindow { window: axes }, &[x, init], &[body])?[0];
+    let result = g.push(ReduceWindow { window }, &[x, init], &[body])?[0];
     Some(g.keep(result, combine.bound))
+}
+
+/// Windows of two operands: each combined by itself, or the best with its position.
+pub fn reduce_windows(g: &mut Gen<'_>) -> Option<ValueId> {
+    let x = g.any_where(|g, v| g.f.ty(v).rank() > 0)?;
+    let ty = g.ty(x);
+    let window = any_windows(g, &ty)?;
+    if g.r.percent(40) && !ty.dtype.is_complex() {
+        let axis = g.r.index(ty.rank());
+        let position = positions(g, &ty, axis)?;
+        let greater = g.r.percent(50);
+        let (direction, name) = if greater {
+            (Direction::Gt, "stablehlo.maximum")
+        } else {
+            (Direction::Lt, "stablehlo.minimum")
+        };
+        let init = g.constant(neutral(name, ty.dtype), f64::INFINITY);
+        let zero = g.number(DType::I32, 0.0);
+        let body = better_with_position(g, ty.dtype, direction);
+        let op = ReduceWindow { window };
+        let results = g.push(op, &[x, position, init, zero], &[body])?;
+        g.keep(results[0], f64::INFINITY);
+        return Some(g.keep(results[1], ty.shape[axis] as f64));
+    }
+    let other = TensorType::new(ty.shape.clone(), g.any_dtype());
+    let y = g.of(&other);
+    let (body, inits, bounds) = two_combined(g, [x, y], terms(&window));
+    let results = g.push(ReduceWindow { window }, &[x, y, inits[0], inits[1]], &[body])?;
+    g.keep(results[0], bounds[0]);
+    Some(g.keep(results[1], bounds[1]))
+}
+
+/// A body with an op of its own for each of two operands, first values, and bounds of the results.
+fn two_combined(
+    g: &mut Gen<'_>,
+    operands: [ValueId; 2],
+    terms: u64,
+) -> (BlockId, Vec<ValueId>, [f64; 2]) {
+    let mut combines = operands.map(|x| combine(g, x, terms));
+    let mut inits = Vec::new();
+    for (&operand, combine) in operands.iter().zip(&mut combines) {
+        let (dtype, bound) = (g.dtype(operand), g.bound(operand));
+        inits.push(initial(g, dtype, combine, bound));
+    }
+    let [first, second] = operands.map(|x| g.dtype(x));
+    let body = g.region(&[first, second, first, second], |g, a| {
+        vec![g.apply(combines[0].name, &[a[0], a[2]]), g.apply(combines[1].name, &[a[1], a[3]])]
+    });
+    (body, inits, combines.map(|combine| combine.bound))
 }
 
 pub fn select_and_scatter(g: &mut Gen<'_>) -> Option<ValueId> {

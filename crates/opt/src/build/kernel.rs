@@ -52,8 +52,12 @@ impl Builder<'_> {
         let data = &function.ops[op];
         let mut leaves = Leaves::default();
         // An updated operand is an operand even if nothing but the result's memory is read.
-        let updated: Vec<usize> =
-            updates.iter().map(|&(_, o)| leaves.operand(data.operands[o as usize], self)).collect();
+        // Each result has memory of its own, so that a value updated twice is two operands.
+        let mut updated = Vec::new();
+        for &(_, operand) in updates {
+            let known = leaves.operand(data.operands[operand as usize], self);
+            updated.push(if updated.contains(&known) { leaves.again(known) } else { known });
+        }
         let group = Group { shape: Vec::new(), roots: Vec::new() };
         for &operand in data.operands.iter().chain(&region::captures(function, op)) {
             self.visit(operand, &mut leaves, &group);
@@ -183,6 +187,12 @@ impl Leaves {
                 self.operands.len() - 1
             }
         }
+    }
+
+    /// The position of one more operand of the same value.
+    fn again(&mut self, position: usize) -> usize {
+        self.operands.push(self.operands[position]);
+        self.operands.len() - 1
     }
 }
 
