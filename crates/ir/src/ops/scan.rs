@@ -7,6 +7,9 @@
 //! last carries, then the stacked ones. In reverse the steps go from the last slice to the first.
 
 mod rules;
+#[cfg(test)]
+mod tests;
+mod transposed;
 
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::{Attribute, Attributes};

@@ -5,7 +5,7 @@ use crate::builder::Builder;
 use crate::copy::Copied;
 use crate::error::{Error, Location};
 use crate::function::{BlockId, Function, OpId, ValueId};
-use crate::ops::OpView;
+use crate::ops::{Op, OpView};
 use crate::region;
 use crate::types::TensorType;
 use jaxrs_kernel::DType;
@@ -219,24 +219,44 @@ impl<'a> Jvp<'a> {
 
     /// A primal value, for use in the linear part.
     pub fn residual(&mut self, primal: ValueId) -> ValueId {
-        let Some(linear) = &mut self.linear else { return primal };
+        if self.linear.is_none() {
+            return primal;
+        }
         if let Some(&known) = self.known.get(&primal) {
             return known;
         }
-        // A splat constant is no value to keep.
-        if let Some(op) = self.out.defining_op(primal)
-            && let crate::ops::Op::Constant(constant) = &self.out.ops[op].op
-            && constant.value.as_splat().is_some()
-        {
-            let mut b = Builder::new(linear);
-            let copy = b.constant(constant.value.clone()).expect("a constant is well-typed");
-            self.known.insert(primal, copy);
-            return copy;
+        if let Some(again) = self.written_again(primal) {
+            self.known.insert(primal, again);
+            return again;
         }
-        let parameter = linear.add_parameter(self.out.ty(primal).clone());
+        let ty = self.out.ty(primal).clone();
+        let parameter = self.linear().function.add_parameter(ty);
         self.residuals.push((primal, parameter));
         self.known.insert(primal, parameter);
         parameter
+    }
+
+    /// A primal value computed in the linear part, if that takes less than to keep it: constants,
+    /// counts, and what is larger than what it is made of.
+    fn written_again(&mut self, primal: ValueId) -> Option<ValueId> {
+        let op = self.out.defining_op(primal)?;
+        let data = &self.out.ops[op];
+        let grows = || {
+            let from = data.operands.iter().map(|&v| self.out.ty(v).bytes()).sum::<u64>();
+            from < self.out.ty(primal).bytes()
+        };
+        let cheap = match &data.op {
+            Op::Constant(constant) => constant.value.as_splat().is_some(),
+            Op::Iota(_) => true,
+            Op::BroadcastInDim(_) | Op::Convert(_) => grows(),
+            _ => false,
+        };
+        if !cheap {
+            return None;
+        }
+        let (op, operands) = (data.op.clone(), data.operands.clone());
+        let operands: Vec<ValueId> = operands.into_iter().map(|v| self.residual(v)).collect();
+        Some(self.linear().one(op, &operands).expect("the op has these types"))
     }
 
     /// The value of a source value, for use in the linear part.

@@ -5,8 +5,7 @@
 //!
 //! In reverse mode the residuals of each step are stacked, but for those that are there already: a
 //! constant, a slice of an operand, a slice of a result; and what depends on constants only is
-//! computed once before the loop. The linear scan has tangents as carries alone, and its transpose
-//! goes the other way round, with the cotangents of constants added up in carries.
+//! computed once before the loop. The linear scan has tangents as carries alone.
 
 use super::{Scan, slice_type};
 use crate::builder::Builder;
@@ -15,15 +14,14 @@ use crate::ops::OpView;
 use crate::region;
 use crate::transform::{
     Batch, Jvp, Linearized, Rule, Rules, Transposition, backward_slice, batch, invariant,
-    is_differentiable, jvp, linearize, none, transpose_some,
+    jvp, linearize,
 };
-use crate::types::TensorType;
 
 /// A scan whose region uses no values of enclosing blocks: they are constants.
-struct Closed {
-    scan: Scan,
-    body: Function,
-    operands: Vec<ValueId>,
+pub(super) struct Closed {
+    pub(super) scan: Scan,
+    pub(super) body: Function,
+    pub(super) operands: Vec<ValueId>,
 }
 
 impl Closed {
@@ -66,7 +64,7 @@ impl Closed {
     }
 
     /// The operands flagged, by kind.
-    fn flagged(&self, flags: &[bool]) -> [Vec<ValueId>; 3] {
+    pub(super) fn flagged(&self, flags: &[bool]) -> [Vec<ValueId>; 3] {
         let pick = |(values, flags): (&[ValueId], &[bool])| {
             let pairs = values.iter().zip(flags).filter(|(_, flag)| **flag);
             pairs.map(|(value, _)| *value).collect()
@@ -174,70 +172,6 @@ impl Closed {
         })?;
         let (next, slices) = out.split_at(dy.len());
         bind(cx, op, &results[..count], &carry_flags, &parts.tangents, next, slices);
-        Ok(())
-    }
-
-    fn transposed(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
-        let [consts, carries, tensors] = self.split(&self.operands);
-        let is_known = |cx: &Transposition<'_>, v: &ValueId| !cx.is_linear(*v);
-        if carries.iter().any(|&v| !is_differentiable(op.function.ty(v).dtype)) {
-            return none(op, "transpose", "it carries values that are not linear");
-        }
-        let (known_consts, consts): (Vec<ValueId>, Vec<ValueId>) =
-            consts.iter().copied().partition(|v| is_known(cx, v));
-        let (known_tensors, tensors): (Vec<ValueId>, Vec<ValueId>) =
-            tensors.iter().copied().partition(|v| is_known(cx, v));
-        let (first_carry, end) = (self.scan.consts, self.scan.consts + self.scan.carries);
-        let linear: Vec<bool> = (0..self.operands.len())
-            .map(|n| (first_carry..end).contains(&n) || cx.is_linear(self.operands[n]))
-            .collect();
-        let (back, _) = transpose_some(&self.body, &linear)?;
-        // Carries: sums for the constants, then the carries' cotangents.
-        let mut first = Vec::new();
-        for &value in &consts {
-            first.push(cx.builder().zeros(op.function.ty(value))?);
-        }
-        for n in 0..self.scan.carries {
-            first.push(cx.cotangent_or_zero(op.result(n))?);
-        }
-        let results = &op.data().results[self.scan.carries..];
-        let given: Vec<Option<ValueId>> = results.iter().map(|&v| cx.cotangent(v)).collect();
-        let slices: Vec<TensorType> =
-            results.iter().map(|&v| slice_type(op.function.ty(v))).collect();
-        let mut operands: Vec<ValueId> = known_consts.iter().map(|&v| cx.value(v)).collect();
-        operands.extend(&first);
-        operands.extend(known_tensors.iter().map(|&v| cx.value(v)));
-        operands.extend(given.iter().flatten());
-        let scan = Scan {
-            length: self.scan.length,
-            reverse: !self.scan.reverse,
-            consts: known_consts.len(),
-            carries: first.len(),
-        };
-        let lengths =
-            [known_consts.len(), consts.len(), self.scan.carries, known_tensors.len()];
-        let out = emit(&mut cx.builder(), &scan, &operands, |b, args| {
-            let [fixed, sums, next, sliced] = pieces(&args[..lengths.iter().sum()], lengths);
-            let mut rest = args[lengths.iter().sum()..].iter();
-            let mut inputs = [fixed, sliced, next].concat();
-            for (given, ty) in given.iter().zip(&slices) {
-                inputs.push(match given {
-                    Some(_) => *rest.next().expect("a slice of each"),
-                    None => b.zeros(ty)?,
-                });
-            }
-            let mut out = b.inline(&back, &inputs);
-            for (out, &sum) in out.iter_mut().zip(sums) {
-                *out = b.add(sum, *out)?;
-            }
-            Ok(out)
-        })?;
-        let targets = consts.iter().chain(carries).chain(&tensors);
-        for (&target, cotangent) in targets.zip(out) {
-            if cx.is_linear(target) {
-                cx.add(target, cotangent)?;
-            }
-        }
         Ok(())
     }
 
@@ -352,7 +286,7 @@ impl Kept {
 }
 
 /// Appends a scan whose region `body` builds.
-fn emit(
+pub(super) fn emit(
     b: &mut Builder<'_>,
     scan: &Scan,
     operands: &[ValueId],
@@ -367,7 +301,7 @@ fn emit(
 }
 
 /// Splits a list into pieces of these lengths.
-fn pieces<const N: usize>(mut list: &[ValueId], lengths: [usize; N]) -> [&[ValueId]; N] {
+pub(super) fn pieces<const N: usize>(mut list: &[ValueId], lengths: [usize; N]) -> [&[ValueId]; N] {
     lengths.map(|length| {
         let (piece, rest) = list.split_at(length);
         list = rest;
@@ -435,130 +369,11 @@ impl Rules for Scan {
     }
 
     fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
-        Closed::new(self, op).transposed(cx, op)
+        let linear = Closed::new(self, op).transposing(cx, op)?;
+        linear.transposed(cx, op)
     }
 
     fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
         Closed::new(self, op).batched(cx, op)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::literal::Literal;
-    use crate::transform::testing::{check, function, ints, values};
-
-    type Body = fn(&mut Builder<'_>, &[ValueId]) -> Result<Vec<ValueId>, String>;
-
-    fn scan(inputs: &[Literal], scan: &Scan, body: Body) -> Function {
-        let types: Vec<TensorType> = inputs.iter().map(|l| l.ty().clone()).collect();
-        function(&types, |b, x| emit(b, scan, x, body))
-    }
-
-    fn checked(inputs: &[Literal], consts: usize, carries: usize, body: Body) {
-        for reverse in [false, true] {
-            let op = Scan { length: 3, reverse, consts, carries };
-            check(&scan(inputs, &op, body), inputs);
-        }
-    }
-
-    #[test]
-    fn a_recurrence() {
-        // c' = sin(c * w) + x, y = c' * x.
-        checked(&[values(&[2], 1), values(&[2], 2), values(&[3, 2], 3)], 1, 1, |b, x| {
-            let product = b.multiply(x[1], x[0])?;
-            let sine = b.elementwise("stablehlo.sine", &[product])?;
-            let next = b.add(sine, x[2])?;
-            Ok(vec![next, b.multiply(next, x[2])?])
-        });
-    }
-
-    #[test]
-    fn carries_get_tangents_from_each_other() {
-        // Only the first carry has one at first; a counter has none.
-        checked(
-            &[values(&[], 1), values(&[], 2), ints(&[], &[3]), values(&[3], 3)],
-            0,
-            3,
-            |b, x| {
-                let first = b.multiply(x[0], x[3])?;
-                let second = b.add(x[0], x[1])?;
-                let one = b.full_like(x[2], 1.0)?;
-                Ok(vec![first, second, b.add(x[2], one)?, b.multiply(second, second)?, x[2]])
-            },
-        );
-    }
-
-    #[test]
-    fn maps_and_loops_without_results() {
-        checked(&[values(&[2], 1), values(&[3, 2], 3)], 1, 0, |b, x| {
-            let product = b.multiply(x[0], x[1])?;
-            Ok(vec![b.elementwise("stablehlo.exponential", &[product])?])
-        });
-        checked(&[values(&[2], 1)], 0, 1, |b, x| {
-            Ok(vec![b.elementwise("stablehlo.tanh", &[x[0]])?])
-        });
-    }
-
-    #[test]
-    fn residuals_that_are_there_are_not_stacked() {
-        // The linear part needs w, exp(w), x, and the carry: only the last one is stacked.
-        let inputs = [values(&[2], 1), values(&[2], 2), values(&[3, 2], 3)];
-        let f = scan(&inputs, &Scan { length: 3, reverse: false, consts: 1, carries: 1 }, |b, x| {
-            let w = b.elementwise("stablehlo.exponential", &[x[0]])?;
-            let product = b.multiply(x[1], w)?;
-            let next = b.multiply(product, x[2])?;
-            Ok(vec![next])
-        });
-        let parts = linearize(&f, &[false, true, false]).expect("a derivative");
-        let stacked: rustc_hash::FxHashSet<Vec<u64>> = parts.linear.parameters()[..parts.residuals]
-            .iter()
-            .map(|&v| parts.linear.ty(v).shape.clone())
-            .collect();
-        assert!(stacked.len() <= 2, "{stacked:?}");
-        // x itself, and exp(w) computed once.
-        assert_eq!(parts.residuals, 2, "{}", crate::text::print_function(&parts.linear));
-        assert!(parts.residual_parameters.contains(&Some(2)));
-    }
-
-    #[test]
-    fn the_region_may_use_outer_values() {
-        let inputs = [values(&[2], 1), values(&[2], 2), values(&[3, 2], 3)];
-        let types: Vec<TensorType> = inputs.iter().map(|l| l.ty().clone()).collect();
-        let f = function(&types, |b, x| {
-            let outer = b.multiply(x[0], x[0])?;
-            let op = Scan { length: 3, reverse: false, consts: 0, carries: 1 };
-            emit(b, &op, &x[1..], |b, y| {
-                let product = b.multiply(y[0], outer)?;
-                let next = b.add(product, y[1])?;
-                Ok(vec![next, next])
-            })
-        });
-        check(&f, &inputs);
-    }
-
-    #[test]
-    fn a_scan_of_scans() {
-        checked(&[values(&[2], 1), values(&[3, 3, 2], 3)], 0, 1, |b, x| {
-            let op = Scan { length: 3, reverse: true, consts: 0, carries: 1 };
-            let out = emit(b, &op, x, |b, y| {
-                let product = b.multiply(y[0], y[1])?;
-                let next = b.elementwise("stablehlo.cosine", &[product])?;
-                Ok(vec![next])
-            })?;
-            Ok(vec![out[0], out[0]])
-        });
-    }
-
-    #[test]
-    fn the_text_reads_back() {
-        let inputs = [values(&[2], 1), values(&[2], 2), values(&[3, 2], 3)];
-        let f = scan(&inputs, &Scan { length: 3, reverse: true, consts: 1, carries: 1 }, |b, x| {
-            Ok(vec![b.multiply(x[0], x[1])?, x[2]])
-        });
-        let text = crate::text::print_function(&f);
-        let again = crate::text::parse(&text, "test").unwrap_or_else(|e| panic!("{e}\n{text}"));
-        assert_eq!(crate::text::print_function(&again.functions[0]), text);
     }
 }
