@@ -63,6 +63,10 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     let fail = |errors: Vec<Error>| Errors { file: module.name.clone(), errors };
     let mut p = Pipeline::new(&options.dump);
     let mut function = p.start("inline", || passes::inline::run(module)).map_err(&fail)?;
+    if function.ops.values().any(|data| data.op.is_front_end()) {
+        let lowered = p.time("front end", || jaxrs_ir::transform::lower(&function));
+        function = lowered.map_err(|error| fail(vec![error]))?;
+    }
     p.pass("dce", &mut function, passes::dce::run);
     p.pass("canonicalize", &mut function, passes::canonicalize::run);
     p.pass("fold", &mut function, passes::fold::run);
@@ -114,6 +118,30 @@ mod tests {
         assert!(!lowered.program.body.is_empty());
         let refused = compile(&module, &Options { donate: vec![2], ..Options::default() });
         assert!(refused.unwrap_err().to_string().contains("there are 2 arguments"));
+    }
+
+    #[test]
+    fn ops_of_the_front_end_are_replaced() {
+        let compiled = |op: &str| {
+            let text = format!(
+                "func.func public @main(%x: tensor<2xf64>) -> tensor<2xf64> {{
+                  %0 = {op} ({{
+                  ^bb0(%a: tensor<2xf64>):
+                    %1 = stablehlo.multiply %a, %a : tensor<2xf64>
+                    stablehlo.return %1 : tensor<2xf64>
+                  }}) : (tensor<2xf64>) -> tensor<2xf64>
+                  return %0 : tensor<2xf64>
+                }}"
+            );
+            let module = jaxrs_ir::text::parse(&text, "test").expect("a program");
+            compile(&module, &Options::default()).map(|lowered| lowered.program.to_string())
+        };
+        let attributes = "carries = 1 : i64, consts = 0 : i64, length = 5 : i64, reverse = true";
+        let scan = compiled(&format!("\"jaxrs.scan\"(%x) <{{{attributes}}}>")).expect("a loop");
+        assert!(!scan.is_empty());
+        compiled("\"jaxrs.checkpoint\"(%x) <{policy = \"dots\", again = true}>").expect("an op");
+        let refused = compiled("\"jaxrs.custom_linear\"(%x) <{residuals = 0 : i64}>");
+        assert!(refused.unwrap_err().to_string().contains("use custom_jvp"));
     }
 
     #[test]

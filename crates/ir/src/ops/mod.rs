@@ -295,6 +295,18 @@ impl Op {
         }
     }
 
+    /// Whether it is the front end's own, which [`crate::transform::lower`] replaces.
+    pub fn is_front_end(&self) -> bool {
+        matches!(
+            self,
+            Op::Scan(_)
+                | Op::Checkpoint(_)
+                | Op::CustomJvp(_)
+                | Op::CustomVjp(_)
+                | Op::CustomLinear(_)
+        )
+    }
+
     /// Its name with what makes it unsupported, if it can be read but neither evaluated nor
     /// compiled.
     pub fn unsupported(&self) -> Option<String> {
