@@ -51,6 +51,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Err(fault) = check(&table.problem, &solution.offsets) {
         return Err(Failure::program(format!("{shown}: the packer is at fault: {fault}")));
     }
+    if let Some(capacity) = args.capacity.filter(|&c| c < solution.proved) {
+        return Err(Failure::program(format!(
+            "{shown}: no packing fits into {capacity}: the search tried all of them"
+        )));
+    }
     let figures = format!(
         "height {}, lower bound {}, {}, {seconds:.3} s ({})\n",
         solution.height,
@@ -68,9 +73,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
         write_output(None, &figures)?;
     }
     match args.capacity {
-        Some(capacity) if capacity < solution.proved => Err(Failure::program(format!(
-            "{shown}: no packing fits into {capacity}: the search tried all of them"
-        ))),
         Some(capacity) if solution.height > capacity => Err(Failure::program(format!(
             "{shown}: no packing within {capacity} was found; the lowest is {}",
             solution.height

@@ -210,9 +210,18 @@ fn packing_problems() {
         ("id,lower,upper,size,alignment\na,0,3,1,0\n", "line 2: alignment is 0"),
         ("id,lower,upper,size,offset\na,0,3,5,0\nb,2,3,5,4\n", "lines 2 and 3"),
         ("id,lower,upper,size,gaps\na,0,3,5,2\n", "line 2: gaps"),
+        ("id,lower,upper,size,gaps\na,0,3,5,2-9\n", "line 2: a is live from 0 to 3, its gaps"),
+        ("id,lower,upper,size,gaps\na,0,3,5,0-3\n", "line 2: a is live for no time"),
         ("id,lower,upper,size\na,0,3,9999999999999999999\nb,0,3,9999999999999999999\n", "2^62"),
     ];
     for (text, wanted) in table {
         refuse(&["pack", "-"], text.as_bytes(), 1, &["<stdin>", wanted]);
     }
+    let problem = "id,lower,upper,size,offset\na,0,3,5,\nb,0,3,5,20\n";
+    refuse(&["pack", "-", "--capacity", "24"], problem.as_bytes(), 1, &["25 is where", "fixed"]);
+    // The bound is 2, yet the least is 3.
+    let problem = "id,lower,upper,size,offset\na,0,3,1,\nb,2,5,1,1\nc,4,7,1,\nd,6,9,1,0\n\
+                   e,0,1,1,1\nf,8,9,1,1\ng,5,6,1,1\n";
+    let wanted = "the search tried all of them";
+    refuse(&["pack", "-", "--capacity", "2"], problem.as_bytes(), 1, &[wanted]);
 }

@@ -15,15 +15,19 @@ pub(super) struct Budget {
 impl Budget {
     /// Whether anything is left.
     pub(super) fn is_left(&self) -> bool {
-        self.work > 0 && self.deadline.is_none_or(|end| Instant::now() < end)
+        self.work > 0 && !self.is_late()
+    }
+
+    /// Whether the time is up.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|end| Instant::now() >= end)
     }
 
     /// Spends work; false if nothing is left then. Looks at the clock now and then.
     pub(super) fn spend(&mut self, work: usize) -> bool {
         self.work -= work as i64;
         self.nodes += 1;
-        if self.nodes.is_multiple_of(256) && self.deadline.is_some_and(|end| Instant::now() >= end)
-        {
+        if self.nodes.is_multiple_of(256) && self.is_late() {
             self.work = self.work.min(0);
         }
         self.work > 0

@@ -1,4 +1,6 @@
-//! Orders and sweeps.
+//! Placing rows one by one, each into the lowest or the smallest gap between those that stand: in
+//! orders by size, start, duration, area or end (by size and by duration these are XLA's two orders,
+//! `GlobalDecreasingSizeBestFitHeap` in its heap simulator), or in sweeps over time in both directions.
 
 use super::budget::Budget;
 use super::overlaps::Overlaps;

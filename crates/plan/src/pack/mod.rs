@@ -1,7 +1,23 @@
-//! Offsets for rows that are live at given times, in as little height as possible.
+//! Offsets for rows that are live at given times, in as little height as possible: interval coloring,
+//! also known as dynamic storage allocation.
 //!
 //! Stand-alone: nothing here knows what a row is. Half-open: a row is live from `lower` on and dead
 //! at `upper`; in a gap it takes no room.
+//!
+//! * `problem`: rows, what is live when, the lower bound. `check`: whether a packing is one.
+//! * `portfolio`: what is tried for how long. `greedy`: orders and sweeps. `local`: local search on
+//!   orders. `windows`: local search by windows of time.
+//! * `search`: the depth-first search for a capacity, on the flat form of `sections`; what it refuted
+//!   is in `nogoods`.
+//!
+//! ```
+//! use jaxrs_plan::pack::{Effort, Problem, Row};
+//! let row = |lower, upper, size| Row { lower, upper, size, ..Row::default() };
+//! let problem = Problem { rows: vec![row(0, 2, 4), row(1, 3, 8), row(2, 4, 4)] };
+//! let solution = problem.solve(Effort::default());
+//! assert_eq!(solution.height, 12);
+//! assert!(solution.is_optimal());
+//! ```
 
 mod budget;
 mod check;
@@ -13,6 +29,7 @@ mod portfolio;
 mod problem;
 mod search;
 mod sections;
+mod windows;
 
 pub use check::{Fault, check};
 pub use problem::{Problem, Row};
@@ -72,6 +89,8 @@ pub struct Ideas {
     pub nogoods: bool,
     /// Improve an order by local search.
     pub local: bool,
+    /// Repair windows of time by the search.
+    pub windows: bool,
 }
 
 impl Default for Ideas {
@@ -89,6 +108,7 @@ impl Default for Ideas {
             parts: true,
             nogoods: true,
             local: true,
+            windows: true,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which rows meet.
+//! Which rows are ever live together, in a form that suits their number.
 
 use super::Row;
 

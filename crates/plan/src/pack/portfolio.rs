@@ -1,9 +1,12 @@
 //! What is tried, in which order and for how long.
 //!
-//! Orders and sweeps first; if the goal is not met, rounds of the depth-first search and of local
-//! search, each round with twice the work of the last. They share what they know: the lowest packing
-//! so far bounds the search's capacities and is where local search goes on, and refuted states
-//! (`nogoods`) stay refuted for later rounds, other orders and lower capacities.
+//! Orders and sweeps first; if the goal is not met, rounds of the depth-first search, of local search
+//! and of windows. They share what they know: the lowest packing so far bounds the search's capacities
+//! and is where local search and windows go on, and refuted states (`nogoods`) stay refuted for later
+//! rounds, other orders and lower capacities. The search looks for the bound first, then for heights
+//! between it and the best packing, by halves. A packing at the bound, or a search that refutes all
+//! that is lower, ends it; else the effort or the clock does, and the best packing so far is the
+//! answer.
 
 use super::budget::Budget;
 use super::greedy::Fit;
@@ -11,7 +14,8 @@ use super::local::Climb;
 use super::nogoods::Nogoods;
 use super::overlaps::{MAX_BITS, Overlaps};
 use super::search::{Outcome, search};
-use super::sections::Flat;
+use super::sections::{Flat, unit};
+use super::windows::Windows;
 use super::{Measure, Options, Problem, Solution};
 use std::time::Instant;
 
@@ -73,24 +77,38 @@ impl Portfolio<'_> {
         let mut climb = start
             .filter(|_| self.options.ideas.local && rows <= MAX_BITS)
             .map(|(order, fit)| Climb::new(order, fit));
-        let mut share = 2 * (rows * rows) as i64;
-        while !self.done() && (searches.is_some() || climb.is_some()) {
+        let mut windows = (self.options.ideas.windows && self.options.ideas.search)
+            .then(|| Windows::new(self.best.offsets.clone()));
+        let mut step = self.best.height - self.goal;
+        let unit = unit(self.problem);
+        let mut round = 0;
+        while !self.done() && (searches.is_some() || climb.is_some() || windows.is_some()) {
+            let (turn, seed) = turn(round);
+            let share = (turn * 2 * rows * rows) as i64;
+            round += 1;
             if let Some(searches) = &mut searches {
+                searches.seed = seed;
                 self.search(searches, searches.low, share);
             }
             if let Some(climb) = climb.as_mut().filter(|_| !self.done()) {
                 self.climb_round(climb, &overlaps, 3 * share);
             }
-            if let Some(searches) = searches.as_mut().filter(|_| self.options.capacity.is_none()) {
-                self.search_between(searches, share);
+            // Small efforts go to the goal alone.
+            let early = round < 3 && rows <= MAX_SEARCH;
+            if let Some(searches) = searches.as_mut().filter(|_| !early) {
+                searches.seed = round as u64;
+                self.search_between(searches, (16 * luby(round) * 2 * rows * rows) as i64);
             }
-            share = share.saturating_mul(2);
+            if let Some(windows) = windows.as_mut().filter(|_| !early && !self.done()) {
+                step = self.windows_round(windows, step.max(unit), 3 * share);
+            }
         }
     }
 
-    /// Whether the goal is met, the best is proved, or nothing may be spent any more.
+    /// Whether the goal is met or refuted, the best is proved, or nothing may be spent any more.
     fn done(&self) -> bool {
-        self.best.height <= self.goal || self.best.is_optimal() || !self.budget.is_left()
+        let none = self.options.capacity.is_some() && self.best.proved > self.goal;
+        self.best.height <= self.goal || none || self.best.is_optimal() || !self.budget.is_left()
     }
 
     fn keep(&mut self, offsets: Vec<u64>, solver: &'static str) -> bool {
@@ -129,7 +147,8 @@ impl Portfolio<'_> {
         }
         for backwards in [false, true] {
             for fit in [Fit::Best, Fit::First] {
-                if self.best.height > self.goal {
+                let any = self.best.height < u64::MAX;
+                if self.best.height > self.goal && !(any && self.budget.is_late()) {
                     let offsets = self.problem.sweep(fit, backwards);
                     self.keep(offsets, "sweep");
                 }
@@ -139,9 +158,15 @@ impl Portfolio<'_> {
 
     /// Searches for what lies between the bound and the best, by halves.
     fn search_between(&mut self, searches: &mut Searches, share: i64) {
+        if self.options.capacity.is_some() {
+            return;
+        }
         let unit = searches.flat.unit;
         let mut low = searches.low;
-        while !self.done() {
+        for _ in 0..4 {
+            if self.done() {
+                return;
+            }
             let high = (self.best.height / unit) as i64;
             let middle = (low + high) / 2;
             if middle <= low {
@@ -163,7 +188,7 @@ impl Portfolio<'_> {
             let (outcome, offsets) = search(
                 flat,
                 &self.options.ideas,
-                order,
+                (order, searches.seed),
                 capacity,
                 &mut searches.nogoods,
                 &mut budget,
@@ -188,6 +213,20 @@ impl Portfolio<'_> {
         Outcome::Stopped
     }
 
+    /// Repairs a packing until it is lower by a step; the next step.
+    fn windows_round(&mut self, windows: &mut Windows, step: u64, share: i64) -> u64 {
+        let work = share.min(self.budget.work);
+        let mut budget = Budget { work, ..self.budget };
+        let target = self.best.height.saturating_sub(step).max(self.goal);
+        let reached = windows.run(self.problem, &self.options.ideas, target, &mut budget);
+        self.budget.work -= work - budget.work;
+        if reached && self.problem.height(&windows.offsets) < self.best.height {
+            self.keep(windows.offsets.clone(), "windows");
+        }
+        windows.offsets.clone_from(&self.best.offsets);
+        if reached { 2 * step } else { (step / 2).max(1) }
+    }
+
     fn climb_round(&mut self, climb: &mut Climb, overlaps: &Overlaps<'_>, share: i64) {
         if climb.height > self.best.height {
             climb.restart(&self.best);
@@ -202,19 +241,39 @@ impl Portfolio<'_> {
     }
 }
 
+/// How long a round is, and the seed of its noise: at first each is twice as long as the last and
+/// without noise, then come many short ones and few long ones, each with other noise.
+fn turn(round: usize) -> (usize, u64) {
+    match round.checked_sub(STEADY) {
+        None => (1 << round, 0),
+        Some(noisy) => (16 * luby(noisy + 1), noisy as u64 + 1),
+    }
+}
+
+/// Rounds without noise.
+const STEADY: usize = 9;
+
+/// The sequence of Luby, Sinclair and Zuckerman (1993) for restarts: 1 1 2 1 1 2 4 and so on.
+fn luby(round: usize) -> usize {
+    let length = (round + 1).next_power_of_two() - 1;
+    if round == length { length / 2 + 1 } else { luby(round - length / 2) }
+}
+
 /// What the searches share.
 struct Searches {
     flat: Flat,
     nogoods: Nogoods,
     /// No packing is lower than this, in units.
     low: i64,
+    /// Of noise in the orders.
+    seed: u64,
 }
 
 impl Searches {
     fn new(problem: &Problem, goal: u64) -> Searches {
         let flat = Flat::new(problem);
         let bits = (2 * flat.len() + 1).ilog2() + 6;
-        Searches { nogoods: Nogoods::new(bits), low: (goal / flat.unit) as i64, flat }
+        Searches { nogoods: Nogoods::new(bits), low: (goal / flat.unit) as i64, flat, seed: 0 }
     }
 }
 

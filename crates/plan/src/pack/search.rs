@@ -34,6 +34,8 @@ pub(super) struct Search<'a> {
     ideas: &'a Ideas,
     /// Rows that are larger by the first of these are tried first, ties by the next.
     measures: &'a [Measure],
+    /// Of noise in the measures; 0 is none.
+    seed: u64,
     capacity: i64,
     nogoods: &'a mut Nogoods,
     budget: &'a mut Budget,
@@ -66,7 +68,7 @@ pub(super) struct Search<'a> {
 pub(super) fn search(
     flat: &Flat,
     ideas: &Ideas,
-    measures: &[Measure],
+    (measures, seed): (&[Measure], u64),
     capacity: i64,
     nogoods: &mut Nogoods,
     budget: &mut Budget,
@@ -80,6 +82,7 @@ pub(super) fn search(
         flat,
         ideas,
         measures,
+        seed,
         capacity,
         nogoods,
         budget,
@@ -217,6 +220,15 @@ impl Search<'_> {
                 let mut keys = [0; 3];
                 for (key, &by) in keys.iter_mut().zip(self.measures) {
                     *key = u64::MAX - measure(by, i as usize);
+                }
+                if self.seed != 0 {
+                    // Up to an eighth more.
+                    let more = number(i as usize, self.seed as i64) as u64 % 128;
+                    let first = measure(self.measures[0], i as usize);
+                    keys[0] = u64::MAX
+                        - (first
+                            + (first / 1024).saturating_mul(more)
+                            + first % 1024 * more / 1024);
                 }
                 (keys, i)
             })

@@ -63,13 +63,7 @@ impl Flat {
         let mut order: Vec<u32> =
             (0..rows.len() as u32).filter(|&i| rows[i as usize].size > 0).collect();
         order.sort_by_key(|&i| (rows[i as usize].lower, i));
-        let unit = order.iter().fold(0, |unit, &i| {
-            let row = &rows[i as usize];
-            let unit = divisor(unit, row.size);
-            let unit = if row.alignment > 1 { divisor(unit, row.alignment) } else { unit };
-            row.offset.map_or(unit, |offset| divisor(unit, offset))
-        });
-        let unit = unit.max(1);
+        let unit = unit(problem);
         let each = |of: &dyn Fn(&super::Row) -> i64| -> Vec<i64> {
             order.iter().map(|&i| of(&rows[i as usize])).collect()
         };
@@ -174,6 +168,17 @@ impl Flat {
             self.obstacles.end();
         }
     }
+}
+
+/// What all sizes, alignments and fixed offsets are multiples of.
+pub(super) fn unit(problem: &Problem) -> u64 {
+    let rows = problem.rows.iter().filter(|r| r.size > 0);
+    let unit = rows.fold(0, |unit, row| {
+        let unit = divisor(unit, row.size);
+        let unit = if row.alignment > 1 { divisor(unit, row.alignment) } else { unit };
+        row.offset.map_or(unit, |offset| divisor(unit, offset))
+    });
+    unit.max(1)
 }
 
 fn divisor(a: u64, b: u64) -> u64 {
