@@ -215,6 +215,79 @@ def random(key):
             jax.random.permutation(k[0], 9), jax.random.categorical(k[1], jnp.zeros((4, 5))), jax.random.bits(k[2], (7,)))
 
 
+def definite(a):
+    return a @ jnp.swapaxes(a, -1, -2).conj() + jnp.eye(a.shape[-1], dtype=a.dtype)
+
+
+def of_values(u, s, vh):
+    """What a decomposition is made of, whatever the signs of its vectors."""
+    return (u * s[..., None, :]) @ vh
+
+
+def factorizations(a, b, tall):
+    """Results that do not depend on the signs of vectors."""
+    h = (a + jnp.swapaxes(a, -1, -2).conj()) / 2
+    p = definite(a)
+    q, r = jnp.linalg.qr(tall)
+    full_q, full_r = jnp.linalg.qr(tall, mode="complete")
+    wide = jnp.swapaxes(tall, -1, -2)
+    w, v = jnp.linalg.eigh(h)
+    thin = jnp.linalg.svd(tall, full_matrices=False)
+    u, s, vh = jnp.linalg.svd(wide, full_matrices=True)
+    low = jnp.tril(a) + 3 * jnp.eye(a.shape[-1], dtype=a.dtype)
+    solves = [lax.linalg.triangular_solve(low if lower else jnp.swapaxes(low, -1, -2), b if left else jnp.swapaxes(b, -1, -2),
+                                          left_side=left, lower=lower, transpose_a=turn, conjugate_a=conj, unit_diagonal=unit)
+              for left in (True, False) for lower in (True, False) for turn in (True, False)
+              for conj in (True, False) for unit in (True, False)]
+    lu, pivots, permutation = lax.linalg.lu(tall)
+    return (jnp.linalg.cholesky(p), jnp.linalg.cholesky(p, upper=True), jnp.linalg.cholesky(-p), q, r, full_q, full_r,
+            jnp.linalg.qr(wide), jnp.linalg.solve(a, b), jnp.linalg.inv(a), jnp.linalg.det(a), jnp.linalg.slogdet(a),
+            w, of_values(v, w.astype(v.dtype), jnp.swapaxes(v, -1, -2).conj()), thin[1], of_values(*thin), s,
+            jnp.abs(jnp.swapaxes(u, -1, -2).conj() @ u), vh @ jnp.swapaxes(vh, -1, -2).conj(),
+            jnp.linalg.svd(wide, compute_uv=False), solves, lu, pivots, permutation, jnp.linalg.pinv(tall),
+            jnp.linalg.matrix_rank(tall), jax.scipy.linalg.expm(a / 4), jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(p), True), b))
+
+
+@program(data(2, 5, 5, seed=1), data(2, 5, 3, seed=2), data(2, 7, 4, seed=3), rtol=2e-3, atol=2e-4)
+def linear_algebra(a, b, tall):
+    return factorizations(a, b, tall)
+
+
+@program(data(40, 40, dtype=np.float64, seed=1), data(40, 3, dtype=np.float64, seed=2),
+         data(70, 33, dtype=np.float64, seed=3), rtol=1e-8, atol=1e-9, x64=True)
+def double_linear_algebra(a, b, tall):
+    return factorizations(a, b, tall)
+
+
+@program(data(3, 6, 6, dtype=np.complex64, seed=1), data(3, 6, 2, dtype=np.complex64, seed=2),
+         data(3, 8, 5, dtype=np.complex64, seed=3), rtol=2e-3, atol=5e-4)
+def complex_linear_algebra(a, b, tall):
+    return factorizations(a, b, tall)
+
+
+@program(data(4, 4, dtype=np.float64, seed=1), data(4, 2, dtype=np.float64, seed=2), rtol=1e-6, atol=1e-8, x64=True)
+def linear_algebra_derivatives(a, b):
+    h = lambda x: (x + x.T) / 2 + jnp.diag(jnp.arange(4.0))
+    def f(x, y):
+        w, v = jnp.linalg.eigh(h(x))
+        q, r = jnp.linalg.qr(x)
+        u, s, vh = jnp.linalg.svd(x)
+        return (jnp.sum(jnp.sin(jnp.linalg.cholesky(definite(x)))) + jnp.sum(jnp.linalg.solve(x, y) ** 2)
+                + jnp.sum(w ** 3) + jnp.sum(v ** 4) + jnp.sum(r ** 4) + jnp.sum(q ** 4) + jnp.sum(s ** 3)
+                + jnp.sum(u ** 4) + jnp.linalg.slogdet(x)[1] + jnp.sum(jnp.linalg.inv(x)))
+    fourier = lambda x: jnp.sum(jnp.abs(jnp.fft.rfft2(x)) ** 3) + jnp.sum(jnp.fft.irfft(jnp.fft.rfft(x, 7), 5) ** 2)
+    return jax.grad(f, (0, 1))(a, b), jax.grad(fourier)(a)
+
+
+@program(data(3, 12, seed=1), data(2, 6, 10, seed=2), data(4, 17, dtype=np.complex64, seed=3), data(2, 3, 4, 5, seed=4),
+         data(1, 1021, seed=5), rtol=1e-4, atol=2e-4)
+def fourier(x, y, z, t, prime):
+    f = jnp.fft
+    return (f.fft(x), f.rfft(x), f.irfft(f.rfft(x)), f.irfft(f.rfft(x), 11), f.fft2(y), f.rfft2(y), f.irfft2(f.rfft2(y)), f.fft(z),
+            f.ifft(z), f.ifft(z, axis=0), f.fftn(t, axes=(1, 2, 3)), f.rfftn(t, axes=(1, 2, 3)), f.irfftn(f.rfftn(t, axes=(1, 2, 3))),
+            f.ifftn(t, axes=(1, 2, 3)), f.rfft(x[:, :7]), f.irfft(x[:, :1], 1), f.fft(prime), f.irfft(f.rfft(prime), 1021), f.fftshift(x))
+
+
 def flat_donated(args, donate):
     flags = [jax.tree.map(lambda _: i in donate, a) for i, a in enumerate(args)]
     return [i for i, f in enumerate(jax.tree.leaves(flags)) if f]

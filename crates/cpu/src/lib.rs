@@ -367,7 +367,11 @@ fn prepare_library(
                         SortOrder::Kernel(kernel) => Some(kernel),
                         SortOrder::Key { .. } => None,
                     },
-                    Library::Dot(_) | Library::Convolution(_) | Library::TopK { .. } => None,
+                    Library::Dot(_)
+                    | Library::Convolution(_)
+                    | Library::TopK { .. }
+                    | Library::Linalg(_)
+                    | Library::Fft(_) => None,
                 };
                 numbers.insert(step.id, prepared.len() as u32);
                 prepared.push((LibraryStep::new(library, &operands), comparator));

@@ -68,7 +68,7 @@ fn check_all(folders: &[PathBuf], options: &Options) {
 fn own() -> Vec<PathBuf> {
     let mut all = folders(&root().join("tests/programs"), "");
     all.extend(folders(&root().join("examples"), ""));
-    assert!(all.len() >= 19, "the programs of the repository are missing");
+    assert!(all.len() >= 24, "the programs of the repository are missing");
     all
 }
 

@@ -7,6 +7,7 @@
 //! * [`program`]: a function as ordered steps over values.
 //! * [`mod@print`]: the text form of both; [`verify`]: what a well-formed kernel is; [`interp`]: runs
 //!   kernels, slowly and by the letter.
+//! * [`linalg`]: what the library's linear algebra means, on single matrices.
 //! * [`scratch`]: the memory that library calls need beside their operands and results.
 //!
 //! No other crate of the workspace is a dependency of this one, so that neither a back end nor the
@@ -22,6 +23,7 @@ pub mod dtype;
 pub mod inst;
 pub mod interp;
 pub mod kernel;
+pub mod linalg;
 pub mod print;
 pub mod program;
 pub mod scratch;

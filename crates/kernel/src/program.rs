@@ -11,6 +11,7 @@
 
 use crate::dtype::DType;
 use crate::kernel::Kernel;
+use crate::linalg::Routine;
 use cranelift_entity::{PrimaryMap, entity_impl};
 use std::fmt;
 
@@ -278,6 +279,97 @@ pub enum Library {
         /// How many.
         k: u64,
     },
+    /// Linear algebra on each matrix of the operands' last two axes.
+    Linalg(Linalg),
+    /// Fourier transform of operand 0 along its last axes.
+    Fft(Fft),
+}
+
+impl Library {
+    /// The (result, operand) pairs that may be one memory: each part of the operand is read in full
+    /// before the same part of the result is written, and both parts lie at equal offsets.
+    pub fn in_place(&self) -> Vec<(usize, usize)> {
+        match self {
+            Library::Sort(sort) => (0..sort.dtypes.len()).map(|n| (n, n)).collect(),
+            Library::Linalg(linalg) => vec![(0, linalg.routine.operands().1)],
+            Library::Fft(fft) if !fft.kind.is_real() => vec![(0, 0)],
+            Library::Fft(_) | Library::Dot(_) | Library::Convolution(_) | Library::TopK { .. } => {
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// A routine on each matrix of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Linalg {
+    /// What is done to each matrix.
+    pub routine: Routine,
+    /// The element type of the first operand.
+    pub dtype: DType,
+    /// Matrices.
+    pub batch: u64,
+    /// Rows and columns of the first result.
+    pub shape: [u64; 2],
+}
+
+/// A Fourier transform.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Fft {
+    /// Its kind.
+    pub kind: FftKind,
+    /// The element type of the parts: `f32` or `f64`.
+    pub part: DType,
+    /// Elements of the leading axes, which are not transformed.
+    pub batch: u64,
+    /// Lengths of the transformed axes, of the real side where there is one; at least one.
+    pub lengths: Vec<u64>,
+}
+
+/// Kinds of Fourier transforms. Inverses are divided by the number of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FftKind {
+    /// Complex to complex.
+    Forward,
+    /// Complex to complex.
+    Inverse,
+    /// Real to the first half (and one more) of the last axis, complex.
+    RealForward,
+    /// Back from there.
+    RealInverse,
+}
+
+impl FftKind {
+    /// Whether one side is real.
+    pub fn is_real(self) -> bool {
+        matches!(self, FftKind::RealForward | FftKind::RealInverse)
+    }
+
+    /// Whether it is an inverse.
+    pub fn is_inverse(self) -> bool {
+        matches!(self, FftKind::Inverse | FftKind::RealInverse)
+    }
+
+    /// StableHLO's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            FftKind::Forward => "FFT",
+            FftKind::Inverse => "IFFT",
+            FftKind::RealForward => "RFFT",
+            FftKind::RealInverse => "IRFFT",
+        }
+    }
+}
+
+impl Fft {
+    /// Extents of the transformed axes where they are complex.
+    pub fn complex_extents(&self) -> Vec<u64> {
+        let mut extents = self.lengths.clone();
+        if let (true, Some(last)) = (self.kind.is_real(), extents.last_mut()) {
+            *last = if *last == 0 { 0 } else { *last / 2 + 1 };
+        }
+        extents
+    }
 }
 
 /// An axis of a contraction with its strides, in elements, in each tensor (0 where absent).

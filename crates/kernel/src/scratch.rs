@@ -2,7 +2,7 @@
 
 use crate::DType;
 use crate::contraction::{Arithmetic, Blocks, Contraction};
-use crate::program::{Bytes, Library, Scratch, Sort, SortOrder};
+use crate::program::{Bytes, Fft, FftKind, Library, Linalg, Scratch, Sort, SortOrder};
 
 /// Most bytes for each thread.
 pub const LIMIT: u64 = 1 << 20;
@@ -19,6 +19,8 @@ pub fn scratch(library: &Library) -> Scratch {
             .unwrap_or(0),
         Library::Sort(sort) => sort_bytes(sort),
         Library::TopK { k } => top_k_bytes(*k),
+        Library::Linalg(linalg) => within_limit(linalg_bytes(linalg)),
+        Library::Fft(fft) => within_limit(fft_bytes(fft)),
     };
     Scratch { per_thread: Bytes(bytes).aligned() }
 }
@@ -38,6 +40,79 @@ pub fn sort_row(sort: &Sort) -> u64 {
 /// Bytes of a top-k: twice `k` candidates, unless that is beyond the limit.
 pub fn top_k_bytes(k: u64) -> u64 {
     let bytes = k.saturating_mul(32).max(1024);
+    if bytes > LIMIT { 0 } else { bytes }
+}
+
+/// Bytes of a routine on one matrix. Tensors of narrow floats are computed in wider copies.
+pub fn linalg_bytes(linalg: &Linalg) -> u64 {
+    let shape = linalg.shape.map(|extent| extent as usize);
+    linalg.routine.memory_bytes(shape, linalg.dtype).next_multiple_of(64) + widened_bytes(linalg)
+}
+
+/// Bytes of the wider copies of one matrix of each operand; 0 where there is none.
+pub fn widened_bytes(linalg: &Linalg) -> u64 {
+    let dtype = crate::linalg::computed(linalg.dtype);
+    if dtype == linalg.dtype {
+        return 0;
+    }
+    let [rows, columns] = linalg.shape;
+    let first = (rows * columns * dtype.size()).next_multiple_of(64);
+    let beside = rows.max(columns) * rows.max(columns) * dtype.size();
+    if linalg.routine.operands().0 == 1 { first } else { first + beside }
+}
+
+/// Lines that are transformed together where they are not neighbours in memory.
+pub fn fft_lines(fft: &Fft) -> u64 {
+    let line = 32 * fft_longest(fft).max(1);
+    if fft.lengths.len() == 1 { 1 } else { (LIMIT / 4 / line).clamp(1, 8) }
+}
+
+fn fft_longest(fft: &Fft) -> u64 {
+    fft.lengths.iter().copied().max().unwrap_or(0)
+}
+
+/// Bytes of the lines of a transform and of what transforms them; enough for all lengths but a few,
+/// for which the library allocates the rest.
+pub fn fft_bytes(fft: &Fft) -> u64 {
+    let longest = fft_longest(fft);
+    // A length with a large prime factor is padded to more than twice.
+    let hard = fft.lengths.iter().any(|&length| largest_factor(length) > 13);
+    let odd = fft.kind.is_real() && fft.lengths.last().is_some_and(|length| length % 2 == 1);
+    let lines = 2 * fft_lines(fft)
+        + if hard {
+            8
+        } else if odd {
+            3
+        } else {
+            0
+        };
+    let elements = lines.saturating_mul(longest).saturating_add(16);
+    let slab = fft_slab(fft);
+    (elements + slab).saturating_mul(2 * fft.part.size())
+}
+
+/// Complex elements between the axes of a real inverse of several axes.
+pub fn fft_slab(fft: &Fft) -> u64 {
+    match fft.kind {
+        FftKind::RealInverse if fft.lengths.len() > 1 => fft.complex_extents().iter().product(),
+        _ => 0,
+    }
+}
+
+fn largest_factor(mut number: u64) -> u64 {
+    let mut factor = 2;
+    while factor * factor <= number {
+        if number.is_multiple_of(factor) {
+            number /= factor;
+        } else {
+            factor += 1;
+        }
+    }
+    number
+}
+
+/// What is beyond the limit is memory that the library allocates.
+fn within_limit(bytes: u64) -> u64 {
     if bytes > LIMIT { 0 } else { bytes }
 }
 

@@ -119,6 +119,11 @@ fn library_time(program: &Program, step: &Step, library: &Library) -> f64 {
         Library::Sort(_) | Library::TopK { .. } => {
             10.0 * program.values[step.operands[0]].len() as f64
         }
+        Library::Linalg(linalg) => {
+            let [rows, columns] = linalg.shape.map(|extent| extent as f64);
+            100.0 + linalg.batch as f64 * rows * columns * rows.min(columns)
+        }
+        Library::Fft(_) => 100.0 + 4.0 * program.values[step.operands[0]].len() as f64,
     }
 }
 

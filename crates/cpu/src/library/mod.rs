@@ -1,4 +1,4 @@
-//! Library steps: contractions, convolutions, sorts, top-k.
+//! Library steps: contractions, convolutions, sorts, top-k, linear algebra, Fourier transforms.
 //!
 //! A [`LibraryStep`] is prepared once, when a program is compiled, from the step's description and
 //! its operands' types; [`LibraryStep::run`] (for compiled code: [`run_library`]) then allocates
@@ -13,12 +13,15 @@
 //!   and `patch` copy them side by side (`groups`: several narrow ones in a number), `tile` is the
 //!   innermost loop over `simd` vectors, `source` converts elements.
 //!
-//! `sort` and `top_k` order rows by the integers of `key`; `spare` keeps what does not fit scratch.
+//! `linalg` runs `jaxrs_kernel::linalg` with this machine's innermost loops, `fft` what `rustfft`
+//! plans. `sort` and `top_k` order rows by the integers of `key`; `spare` keeps what does not fit scratch.
 
 mod contract;
 mod engine;
+mod fft;
 mod groups;
 mod key;
+mod linalg;
 mod lines;
 mod pack;
 mod packed;
@@ -52,6 +55,8 @@ enum Call {
     Contract(Contract),
     Sort(sort::Sort),
     TopK(top_k::TopK),
+    Linalg(linalg::Linalg),
+    Fft(fft::Fft),
 }
 
 impl LibraryStep {
@@ -69,6 +74,8 @@ impl LibraryStep {
             }
             Library::Sort(sort) => Call::Sort(sort::Sort::new(sort, step)),
             Library::TopK { k } => Call::TopK(top_k::TopK::new(*k, &operands[0], step)),
+            Library::Linalg(linalg) => Call::Linalg(linalg::Linalg::new(linalg, machine, step)),
+            Library::Fft(fft) => Call::Fft(fft::Fft::new(fft, step)),
         };
         LibraryStep { call, comparator: OnceLock::new() }
     }
@@ -95,6 +102,8 @@ impl LibraryStep {
                     sort.run(pool, buffers, scratch, self.comparator.get().copied());
                 }
                 Call::TopK(top_k) => top_k.run(pool, buffers, scratch),
+                Call::Linalg(linalg) => linalg.run(pool, buffers, scratch),
+                Call::Fft(fft) => fft.run(pool, buffers, scratch),
             }
         }
     }
@@ -124,6 +133,8 @@ pub fn library_scratch_bytes(
         Library::Dot(_) | Library::Convolution(_) => 0,
         Library::Sort(sort) => sort::spare_bytes(sort, threads),
         Library::TopK { k } => top_k::spare_bytes(*k, &operands[0], threads),
+        Library::Linalg(linalg) => linalg::spare_bytes(linalg, threads),
+        Library::Fft(fft) => fft::Fft::new(fft, 0).spare_bytes(threads),
     }
 }
 

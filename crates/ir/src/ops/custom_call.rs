@@ -41,9 +41,13 @@ impl CustomCall {
 }
 
 /// The op that a target stands for, with its attributes: exporters write the ops of CHLO that
-/// StableHLO lacks as `@mhlo.erf` with `mhlo.attributes`.
+/// StableHLO lacks as `@mhlo.erf` with `mhlo.attributes`, and JAX writes linear algebra as calls of
+/// LAPACK.
 pub(super) fn alias(attributes: &Attributes) -> Option<(&'static str, Attributes)> {
     let Some(Attribute::String(target)) = attributes.get("call_target_name") else { return None };
+    if let Some(found) = super::lapack::import(target, attributes) {
+        return Some(found);
+    }
     let name = match target.strip_prefix("mhlo.")? {
         "acos" => "chlo.acos",
         "acosh" => "chlo.acosh",

@@ -9,6 +9,8 @@ pub mod contraction;
 pub mod elementwise;
 pub mod extreme;
 pub mod indexing;
+pub mod lapack;
+mod linalg;
 pub mod monoid;
 mod normalization;
 #[cfg(test)]
@@ -337,6 +339,7 @@ ops! {
     case::Case,
     check::Check,
     checkpoint::Checkpoint,
+    cholesky::Cholesky,
     clamp::Clamp,
     compare::Compare,
     composite::Composite,
@@ -352,10 +355,15 @@ ops! {
     dot_general::DotGeneral,
     dynamic_slice::DynamicSlice,
     dynamic_update_slice::DynamicUpdateSlice,
+    eigh::Eigh,
+    fft::Fft,
     gather::Gather,
+    geqrf::Geqrf,
     get_dimension_size::GetDimensionSize,
+    householder_product::HouseholderProduct,
     if_else::If,
     iota::Iota,
+    lu::Lu,
     map::Map,
     optimization_barrier::OptimizationBarrier,
     pad::Pad,
@@ -371,7 +379,9 @@ ops! {
     select_and_scatter::SelectAndScatter,
     slice::Slice,
     sort::Sort,
+    svd::Svd,
     top_k::TopK,
     transpose::Transpose,
+    triangular_solve::TriangularSolve,
     while_loop::While,
 }

@@ -10,7 +10,7 @@ use super::print_attributes::{symbol, write_attribute, write_dict, write_ints};
 use crate::attribute::{Attribute, Attributes};
 use crate::error::Location;
 use crate::function::{BlockId, Function, Module, OpData, ValueId};
-use crate::ops::Op;
+use crate::ops::{Op, lapack};
 use crate::types::TensorType;
 use cranelift_entity::SecondaryMap;
 use std::fmt::Write;
@@ -212,9 +212,31 @@ impl Printer<'_> {
                     self.signature(data);
                 }
                 name if KEYS.iter().any(|key| key.op == name) => self.keyed(data, &attributes),
-                _ => self.generic(data, &attributes),
+                _ => match self.custom_call(data) {
+                    Some((target, attributes)) => self.target(data, &target, &attributes),
+                    None => self.generic(data, &attributes),
+                },
             },
         }
+    }
+
+    /// The call that an op is in StableHLO, which has no op for it.
+    fn custom_call(&self, data: &OpData) -> Option<(String, Attributes)> {
+        let types = |values: &[ValueId]| -> Vec<TensorType> {
+            values.iter().map(|&value| self.function.ty(value).clone()).collect()
+        };
+        lapack::export(&data.op, &types(&data.operands), &types(&data.results))
+    }
+
+    fn target(&mut self, data: &OpData, target: &str, attributes: &Attributes) {
+        self.push("stablehlo.custom_call ");
+        self.push(&symbol(target));
+        self.push("(");
+        self.values(&data.operands);
+        self.push(") ");
+        write_dict(&mut self.out, attributes);
+        self.push(" : ");
+        self.signature(data);
     }
 
     fn generic(&mut self, data: &OpData, attributes: &Attributes) {

@@ -166,6 +166,13 @@ fn call(library: &Library) -> String {
             format!("sort {:?} {order}{stable} ", sort.extents)
         }
         Library::TopK { k } => format!("top_k {k} "),
+        Library::Linalg(linalg) => {
+            let [rows, columns] = linalg.shape;
+            format!("{:?} {}x{rows}x{columns}x{} ", linalg.routine, linalg.batch, linalg.dtype)
+        }
+        Library::Fft(fft) => {
+            format!("fft {} {} {:?}x{} ", fft.kind.name(), fft.batch, fft.lengths, fft.part)
+        }
     }
 }
 

@@ -140,9 +140,8 @@ impl<'a> Builder<'a> {
         let results: Vec<ValueId> = data.results.iter().map(|&v| self.value(v)).collect();
         let origin = self.origin(&read, &data.results);
         let mut sharing = vec![vec![Sharing::Never; operands.len()]; results.len()];
-        if let Library::Sort(_) = &library {
-            // Each row is read before it is written.
-            (0..results.len()).for_each(|n| sharing[n][n] = Sharing::SameElement);
+        for (result, operand) in library.in_place() {
+            sharing[result][operand] = Sharing::SameElement;
         }
         let scratch = scratch(&library);
         let step = self.step(StepKind::Library(library), operands, results, sharing, Some(origin));
