@@ -5,8 +5,10 @@ use jaxrs::compile::{self, Compiled, Options};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// A program and how to compile it.
+/// A program and how to compile it. Its arguments are no group: each command's are one, of the same
+/// name.
 #[derive(clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// StableHLO text; `-` reads standard input.
     pub(crate) program: PathBuf,
