@@ -1,19 +1,26 @@
 //! Kernels as AVX-512 code, without Cranelift.
 //!
-//! [`analysis`] chooses the loops that become lanes, [`lower`] (with [`ops`] and [`memory`]) writes
-//! the kernel over virtual registers ([`code`]; [`near`] and [`tile`] are accesses in other orders), [`assign`] gives them machine registers, and
-//! [`emit`] encodes with [`encode`]. A kernel with an instruction that vectors lack, or with much
+//! [`analysis`] chooses the loops that become lanes, [`lower`] writes the kernel over virtual
+//! registers ([`code`]), with [`loops`], [`branches`], [`address`], [`memory`] ([`near`] and [`tile`]
+//! are accesses in other orders), and [`ops`] with its [`operands`], [`conversions`] and what goes
+//! [`across`] lanes. [`assign`] gives them machine registers, and [`emit`] encodes with [`encode`]. A kernel with an instruction that vectors lack, or with much
 //! work outside of such loops, is left to Cranelift.
 
+mod across;
+mod address;
 mod analysis;
 mod assign;
+mod branches;
 pub(crate) mod code;
+mod conversions;
 mod emit;
 pub(crate) mod encode;
+mod loops;
 mod lower;
 #[allow(clippy::wrong_self_convention, reason = "conversions are code that is written")]
 mod memory;
 mod near;
+mod operands;
 mod ops;
 mod tile;
 
