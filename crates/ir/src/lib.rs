@@ -7,8 +7,8 @@
 //! * [`verify`]: what a well-formed module is.
 //! * [`interpret`]: the reference semantics, plain and slow.
 //! * [`lower`]: how an op describes itself to kernels.
-//! * [`builder`]: appends ops whose result types are inferred; [`transform`]: derivatives and
-//!   batching of functions.
+//! * [`builder`]: appends ops whose result types are inferred; [`linalg`]: linear algebra of them;
+//!   [`transform`]: derivatives and batching of functions.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -19,6 +19,7 @@ pub mod cost;
 pub mod error;
 pub mod function;
 pub mod interpret;
+pub mod linalg;
 pub mod literal;
 pub mod lower;
 pub mod ops;

@@ -5,6 +5,7 @@ use crate::attribute::{Attribute, Attributes};
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::Lowering;
+use crate::transform::{Batch, Jvp, Rule, Rules, Transposition};
 use crate::types::TensorType;
 use jaxrs_kernel::DType;
 use jaxrs_kernel::program::{self, FftKind, Library};
@@ -137,6 +138,56 @@ impl Fft {
             batch: outer.iter().product(),
             lengths: self.lengths.clone(),
         }
+    }
+}
+
+impl Rules for Fft {
+    fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
+        cx.is_linear(op)
+    }
+
+    fn transpose(&self, cx: &mut Transposition<'_>, op: OpView<'_>) -> Rule {
+        let Some(cotangent) = cx.cotangent(op.result(0)) else { return Ok(()) };
+        let (from, to) = (op.operand_type(0).clone(), op.result_type(0).clone());
+        let axis = from.rank() - 1;
+        let b = &mut cx.builder();
+        let cotangent = match self.kind {
+            // The matrix of the transform is its own transpose.
+            FftKind::Forward | FftKind::Inverse => b.one(self.clone(), &[cotangent])?,
+            // The first half of the transform of a complex number without imaginary part.
+            FftKind::RealForward => {
+                let zero = b.zeros(&TensorType::scalar(to.dtype))?;
+                let mut high = vec![0; from.rank()];
+                high[axis] = from.shape[axis] as i64 - to.shape[axis] as i64;
+                let none = vec![0; from.rank()];
+                let whole = b.pad(cotangent, zero, &none, &high, &vec![0; from.rank()])?;
+                let op = Fft { kind: FftKind::Forward, lengths: self.lengths.clone() };
+                let whole = b.one(op, &[whole])?;
+                b.elementwise("stablehlo.real", &[whole])?
+            }
+            // All but the first element, and the last one of an even length, stand for two.
+            FftKind::RealInverse => {
+                let op = Fft { kind: FftKind::RealForward, lengths: self.lengths.clone() };
+                let half = b.one(op, &[cotangent])?;
+                let count: u64 = self.lengths.iter().product();
+                let length = to.shape[axis];
+                let factors = Literal::tabulate(from.clone(), |at| {
+                    let place = at % from.shape[axis];
+                    let twice = place > 0 && 2 * place != length;
+                    let value = if twice { 2.0 } else { 1.0 } / count as f64;
+                    let wide = from.dtype.part() == DType::F64;
+                    [if wide { value.to_bits() } else { (value as f32).to_bits().into() }, 0]
+                });
+                let factors = b.constant(factors)?;
+                let scaled = b.multiply(half, factors)?;
+                b.elementwise("chlo.conj", &[scaled])?
+            }
+        };
+        cx.add(op.operand(0), cotangent)
+    }
+
+    fn batch(&self, cx: &mut Batch<'_>, op: OpView<'_>) -> Rule {
+        cx.is_elementwise(op)
     }
 }
 
@@ -277,6 +328,25 @@ mod tests {
             for (a, b) in number(got, at).into_iter().zip(number(expected, at)) {
                 assert!((a - b).abs() < 1e-12, "{got:?}, {expected:?}");
             }
+        }
+    }
+
+    #[test]
+    fn rules() {
+        use crate::transform::testing::{check_body, spread, values};
+        let complex = |shape: &[u64]| spread(DType::C128, shape, -1.0, 1.0, 1);
+        for (x, kind, lengths) in [
+            (complex(&[2, 3]), FftKind::Forward, &[3][..]),
+            (complex(&[2, 2]), FftKind::Inverse, &[2, 2]),
+            (values(&[2, 4], 2), FftKind::RealForward, &[4]),
+            (values(&[2, 3], 3), FftKind::RealForward, &[2, 3]),
+            (complex(&[3]), FftKind::RealInverse, &[4]),
+            (complex(&[2, 2]), FftKind::RealInverse, &[2, 3]),
+        ] {
+            check_body(&[x], |b, x| {
+                let square = b.multiply(x[0], x[0])?;
+                Ok(vec![b.one(Fft { kind, lengths: lengths.to_vec() }, &[square])?])
+            });
         }
     }
 

@@ -306,6 +306,7 @@ impl Op {
                 | Op::CustomJvp(_)
                 | Op::CustomVjp(_)
                 | Op::CustomLinear(_)
+                | Op::Qr(_)
         )
     }
 
@@ -367,6 +368,7 @@ ops! {
     map::Map,
     optimization_barrier::OptimizationBarrier,
     pad::Pad,
+    qr::Qr,
     reduce::Reduce,
     reduce_precision::ReducePrecision,
     reduce_window::ReduceWindow,

@@ -64,6 +64,10 @@ impl Lower<'_> {
                 };
                 self.inline(b, data.regions[0], &arguments)?
             }
+            Op::Qr(qr) => {
+                let results = qr.expand(b, operands[0]);
+                results.map_err(|message| at(from, id, message))?.to_vec()
+            }
             Op::CustomJvp(_) | Op::CustomVjp(_) => self.inline(b, data.regions[0], &operands)?,
             Op::CustomLinear(_) => {
                 return Err(at(from, id, custom_linear::REVERSE_ONLY.into()));

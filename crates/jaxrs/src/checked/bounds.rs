@@ -107,6 +107,7 @@ impl At<'_, '_> {
             | Op::HouseholderProduct(_)
             | Op::If(_)
             | Op::Lu(_)
+            | Op::Qr(_)
             | Op::Scan(_)
             | Op::TriangularSolve(_)
             | Op::While(_) => Ok(self.guess()),
