@@ -276,11 +276,15 @@ impl Copies {
                 names.ends(program, &mut self.tails, &mut step, i);
             }
             self.tails_of(program, &mut step, class_of);
-            for Before { operand, copy, role } in before.remove(&step.id).unwrap_or_default() {
+            for Before { operand, mut copy, role } in before.remove(&step.id).unwrap_or_default() {
                 let operand = operand as usize;
+                renaming.step(program, &mut self.tails, &mut self.held, &mut copy);
                 match role {
                     Role::Operand => step.operands[operand] = copy.results[0],
-                    Role::Held(value) => step.operands[operand] = value,
+                    Role::Held(mut value) => {
+                        renaming.apply(program, &mut value);
+                        step.operands[operand] = value;
+                    }
                     Role::Readers => {
                         // The step itself reads the copy, too, but for the one it overwrites.
                         let kept = step.operands[operand];

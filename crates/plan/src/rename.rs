@@ -18,30 +18,46 @@ impl Renaming {
     }
 
     pub(crate) fn apply(&mut self, program: &mut Program, value: &mut ValueId) {
-        if self.to.is_empty() {
-            return;
+        // What was renamed may have got another name since.
+        for _ in 0..=self.to.len() {
+            match self.once(program, *value) {
+                Some(to) => *value = to,
+                None => return,
+            }
         }
-        if let Some(&to) = self.to.get(value) {
-            *value = to;
-            return;
+    }
+
+    /// The value's next name.
+    fn once(&mut self, program: &mut Program, value: ValueId) -> Option<ValueId> {
+        if self.to.is_empty() {
+            return None;
+        }
+        if let Some(&to) = self.to.get(&value) {
+            return Some(to);
         }
         // A view of what is renamed, or of what the renamed one is a view of.
         let base_of = |program: &Program, v: ValueId| match program.values[v].storage {
-            Storage::View { base, offset } => Some((base, offset)),
-            Storage::Own | Storage::Parameter(_) | Storage::Constant(_) => None,
+            Storage::View { base, offset } => (base, offset),
+            Storage::Own | Storage::Parameter(_) | Storage::Constant(_) => (v, Bytes(0)),
         };
-        let (base, offset) = base_of(program, *value).unwrap_or((*value, Bytes(0)));
-        let found = self.to.iter().find_map(|(&from, &to)| {
-            let from_base = base_of(program, from).map_or(from, |b| b.0);
-            (from_base == base).then_some(to)
-        });
-        let Some(to) = found else { return };
-        let data = &program.values[*value];
+        let (base, offset) = base_of(program, value);
+        let renamed = |from: &ValueId| {
+            let data = &program.values[*from];
+            base_of(program, *from).0 == base && data.bytes() == program.values[base].bytes()
+        };
+        let from = match self.to.contains_key(&base) {
+            true => base,
+            false => self.to.keys().copied().filter(renamed).min()?,
+        };
+        let to = self.to[&from];
+        let (base, within) = base_of(program, to);
+        let offset = Bytes(offset.0 + within.0);
+        let data = &program.values[value];
         let name = format!("{}.view{}", data.name, program.values.len());
-        let view = Value { name, storage: Storage::View { base: to, offset }, ..data.clone() };
+        let view = Value { name, storage: Storage::View { base, offset }, ..data.clone() };
         let view = program.values.push(view);
-        self.to.insert(*value, view);
-        *value = view;
+        self.to.insert(value, view);
+        Some(view)
     }
 
     /// Renames what a step reads, inside it too.
