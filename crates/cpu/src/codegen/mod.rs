@@ -41,7 +41,7 @@ pub(crate) fn compile_kernel(
     if vectors == Vectors::Best
         && let Some((bytes, text)) = crate::wide::compile(kernel, texts.0)
     {
-        let asm = if texts.0 { hex(&bytes) } else { String::new() };
+        let asm = if texts.0 { disassembly(&bytes) } else { String::new() };
         return Ok(Code { bytes, alignment: 64, relocations: Vec::new(), clif: text, asm });
     }
     if vectors != Vectors::None
@@ -74,7 +74,31 @@ fn has_vectors() -> bool {
     }
 }
 
-/// Machine code as bytes, for a disassembler.
+/// The instructions up to the only return, then the constants.
+#[cfg(feature = "disassembly")]
+fn disassembly(bytes: &[u8]) -> String {
+    use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter, Mnemonic};
+    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    let mut formatter = IntelFormatter::new();
+    let mut text = String::new();
+    for instruction in &mut decoder {
+        text += &format!("{:6x}: ", instruction.ip());
+        formatter.format(&instruction, &mut text);
+        text.push('\n');
+        if instruction.mnemonic() == Mnemonic::Ret {
+            break;
+        }
+    }
+    text + &hex(&bytes[decoder.position()..])
+}
+
+/// Without a disassembler, the bytes.
+#[cfg(not(feature = "disassembly"))]
+fn disassembly(bytes: &[u8]) -> String {
+    hex(bytes)
+}
+
+/// Bytes, 32 a line.
 fn hex(bytes: &[u8]) -> String {
     let line = |chunk: &[u8]| chunk.iter().map(|b| format!("{b:02x} ")).collect::<String>() + "\n";
     bytes.chunks(32).map(line).collect()
