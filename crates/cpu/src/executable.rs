@@ -7,7 +7,7 @@ use cranelift_entity::SecondaryMap;
 use jaxrs_kernel::program::{ConstantId, Program, StepId, Storage, ValueId};
 use jaxrs_plan::{Place, Planned, Region};
 use jaxrs_runtime::Interface;
-use smallvec::SmallVec;
+use std::cell::Cell;
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -202,6 +202,11 @@ impl Constants {
     }
 }
 
+thread_local! {
+    /// A call's table of base addresses, kept so that calls allocate nothing.
+    static BASES: Cell<Vec<*mut u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// A program's entry point.
 pub(crate) type EntryFn = unsafe extern "C" fn(*const Context);
 
@@ -240,7 +245,8 @@ impl jaxrs_runtime::Executable for Executable {
     unsafe fn run(&self, arguments: &[*mut u8], outputs: &[*mut u8], arena: *mut u8) {
         assert_eq!(arguments.len(), self.interface.arguments.len(), "arguments");
         assert_eq!(outputs.len(), self.interface.results.len(), "outputs");
-        let mut bases: SmallVec<[*mut u8; 64]> = SmallVec::with_capacity(self.layout.slots());
+        let mut bases = BASES.take();
+        bases.clear();
         bases.extend_from_slice(arguments);
         bases.extend_from_slice(outputs);
         bases.push(arena);
@@ -249,5 +255,6 @@ impl jaxrs_runtime::Executable for Executable {
         // SAFETY: the code is that of this executable, alive as long as `self`; the caller
         // promises the regions, and the plan keeps all accesses inside them.
         unsafe { (self.entry)(&raw const context) };
+        BASES.set(bases);
     }
 }

@@ -81,7 +81,7 @@ impl Drop for Arena<'_> {
         if let Some(block) = self.block.take() {
             let mut idle = self.pool.lock();
             idle.push(block);
-            idle.sort_by_key(|block| block.bytes);
+            idle.sort_unstable_by_key(|block| block.bytes);
         }
     }
 }

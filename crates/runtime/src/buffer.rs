@@ -30,6 +30,20 @@ impl Buffer {
         Ok(Buffer { block: ManuallyDrop::new(memory::take(size)?), size })
     }
 
+    /// A buffer without memory.
+    pub const fn empty() -> Buffer {
+        Buffer { block: ManuallyDrop::new(Block::none()), size: 0 }
+    }
+
+    /// Makes room for so many bytes; if there is too little, the buffer is empty afterwards.
+    pub(crate) fn reserve(&mut self, size: usize) -> Result<(), OutOfMemory> {
+        if self.capacity() < size {
+            *self = Buffer::uninitialized(size)?;
+            self.size = 0;
+        }
+        Ok(())
+    }
+
     /// A buffer of zeros.
     ///
     /// # Errors
@@ -95,7 +109,10 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         // SAFETY: taken once, here; the buffer is not used afterwards.
-        memory::give(unsafe { ManuallyDrop::take(&mut self.block) });
+        let block = unsafe { ManuallyDrop::take(&mut self.block) };
+        if block.bytes > 0 {
+            memory::give(block);
+        }
     }
 }
 

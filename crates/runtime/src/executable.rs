@@ -38,6 +38,16 @@ pub struct ResultInfo {
     pub region: Region,
 }
 
+impl ResultInfo {
+    /// The argument whose memory it has.
+    pub fn donor(&self) -> Option<usize> {
+        match self.region {
+            Region::Argument(argument) => Some(argument as usize),
+            Region::Output(_) | Region::Arena | Region::Constant(_) => None,
+        }
+    }
+}
+
 /// What a caller of an executable must know.
 #[derive(Clone, Debug)]
 pub struct Interface {
@@ -52,6 +62,11 @@ pub struct Interface {
 }
 
 impl Interface {
+    /// The results that have no donor, in order.
+    pub fn fresh(&self) -> impl Iterator<Item = &ResultInfo> {
+        self.results.iter().filter(|info| info.donor().is_none())
+    }
+
     /// The interface of a planned program.
     pub fn new(planned: &Planned) -> Interface {
         let program = &planned.program;

@@ -15,9 +15,9 @@ mod stats;
 
 pub use arena::{Arena, ArenaPool};
 pub use buffer::{Buffer, OutOfMemory};
-pub use call::{Argument, CallError, CallReport, call};
+pub use call::{Argument, CallError, CallReport, Lent, call, call_into};
 pub use executable::{ArgumentInfo, Executable, Interface, ResultInfo, TensorInfo};
 pub use memory::trim;
-pub use stats::{MemoryStats, memory_stats, reset_peak};
+pub use stats::{MemoryStats, PeakScope, memory_stats, reset_peak};
 
 mod executable;

@@ -23,16 +23,36 @@ pub(crate) struct Block {
     pub(crate) bytes: usize,
 }
 
+impl Block {
+    /// No memory: an address that is aligned, for no bytes.
+    pub(crate) const fn none() -> Block {
+        let start = std::ptr::without_provenance_mut(ALIGNMENT);
+        // SAFETY: the alignment is not zero.
+        Block { start: unsafe { NonNull::new_unchecked(start) }, bytes: 0 }
+    }
+}
+
 // SAFETY: a block owns its memory; nothing about it belongs to a thread.
 unsafe impl Send for Block {}
 
 /// Blocks kept for reuse, by size.
 struct Kept {
-    blocks: BTreeMap<usize, Vec<Block>>,
+    blocks: BTreeMap<usize, List>,
     bytes: usize,
+    /// Requests so far.
+    clock: u64,
 }
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: BTreeMap::new(), bytes: 0 });
+/// Blocks of one size; the list stays when it is empty, so that giving and taking in turn
+/// allocates nothing.
+#[derive(Default)]
+struct List {
+    blocks: Vec<Block>,
+    /// When one of them was given back last.
+    used: u64,
+}
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: BTreeMap::new(), bytes: 0, clock: 0 });
 
 fn kept() -> MutexGuard<'static, Kept> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
@@ -54,16 +74,11 @@ pub(crate) fn take(bytes: usize) -> Result<Block, OutOfMemory> {
     let size = rounded(bytes).ok_or(error)?;
     {
         let mut kept = kept();
-        let found = kept.blocks.range(size..=size + size / 4).next().map(|(&size, _)| size);
-        if let Some(size) = found {
-            let list = kept.blocks.get_mut(&size).expect("found above");
-            let block = list.pop().expect("no empty list is kept");
-            if list.is_empty() {
-                kept.blocks.remove(&size);
-            }
-            kept.bytes -= size;
+        let mut lists = kept.blocks.range_mut(size..=size + size / 4);
+        if let Some(block) = lists.find_map(|(_, list)| list.blocks.pop()) {
+            kept.bytes -= block.bytes;
             stats::cached(kept.bytes as u64);
-            stats::taken(size as u64, true);
+            stats::taken(block.bytes as u64, true);
             return Ok(block);
         }
     }
@@ -89,14 +104,32 @@ pub(crate) fn take(bytes: usize) -> Result<Block, OutOfMemory> {
 pub(crate) fn give(block: Block) {
     stats::given_back(block.bytes as u64);
     let mut kept = kept();
-    if (kept.bytes + block.bytes) as u64 > stats::peak() {
-        drop(kept);
-        free(block);
-        return;
+    kept.clock += 1;
+    let (most, clock) = (stats::most() as usize, kept.clock);
+    // Sizes that nobody asks for any more make room for this one.
+    while kept.bytes + block.bytes > most {
+        let full = kept.blocks.values_mut().filter(|list| !list.blocks.is_empty());
+        let Some(oldest) = full.min_by_key(|list| list.used).and_then(|list| list.blocks.pop())
+        else {
+            drop(kept);
+            free(block);
+            return;
+        };
+        kept.bytes -= oldest.bytes;
+        free(oldest);
     }
     kept.bytes += block.bytes;
     stats::cached(kept.bytes as u64);
-    kept.blocks.entry(block.bytes).or_default().push(block);
+    let list = kept.blocks.entry(block.bytes).or_default();
+    list.used = clock;
+    list.blocks.push(block);
+}
+
+/// Bytes of the largest block that is kept.
+pub(crate) fn largest_kept() -> usize {
+    let kept = kept();
+    let full = kept.blocks.iter().rev().find(|(_, list)| !list.blocks.is_empty());
+    full.map_or(0, |(&size, _)| size)
 }
 
 /// Gives memory that is kept for reuse back to the system.
@@ -106,7 +139,7 @@ pub fn trim() {
     kept.bytes = 0;
     stats::cached(0);
     drop(kept);
-    blocks.into_values().flatten().for_each(free);
+    blocks.into_values().flat_map(|list| list.blocks).for_each(free);
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the block ends here")]
