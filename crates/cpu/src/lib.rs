@@ -370,6 +370,7 @@ fn prepare_library(
                     Library::Dot(_)
                     | Library::Convolution(_)
                     | Library::TopK { .. }
+                    | Library::Print { .. }
                     | Library::Linalg(_)
                     | Library::Fft(_) => None,
                 };

@@ -1,6 +1,7 @@
 //! The pipeline: StableHLO text to a memory plan and native code.
 
 use crate::checked::{self, Checker};
+use crate::nans::NanWatch;
 use crate::tensor::Tensor;
 use cranelift_entity::PrimaryMap;
 use jaxrs_ir::{Errors, Function, Location, Module, TensorType, text, verify};
@@ -8,7 +9,7 @@ use jaxrs_kernel::program::{OriginId, StepId};
 use jaxrs_kernel::{Program, Step, StepKind};
 use jaxrs_opt::FusionMode;
 use jaxrs_plan::{Planned, report::Report};
-use jaxrs_runtime::{Argument, Buffer, CallReport, Executable as _};
+use jaxrs_runtime::{Argument, Buffer, CallReport, Executable as _, Interface, Lent};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -26,6 +27,8 @@ pub struct Options {
     pub memory_limit: Option<u64>,
     /// Compare each step's result with the interpreter.
     pub check: bool,
+    /// Fail a call at the first step that makes a NaN.
+    pub nans: bool,
     /// Fill memory whose content is dead with NaN patterns.
     pub poison: bool,
     /// Compute ops together where it saves memory or time.
@@ -43,6 +46,7 @@ impl Default for Options {
             threads: 1,
             memory_limit: None,
             check: false,
+            nans: false,
             poison: false,
             fuse: true,
             split_all: false,
@@ -51,10 +55,16 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The default with what `JAXRS_CHECK` and `JAXRS_POISON` (`1` or not) ask for.
+    /// The default with what `JAXRS_CHECK`, `JAXRS_DEBUG_NANS` and `JAXRS_POISON` (`1` or not) ask
+    /// for.
     pub fn from_environment() -> Options {
         let on = |name| std::env::var_os(name).is_some_and(|v| v == "1");
-        Options { check: on("JAXRS_CHECK"), poison: on("JAXRS_POISON"), ..Options::default() }
+        Options {
+            check: on("JAXRS_CHECK"),
+            nans: on("JAXRS_DEBUG_NANS"),
+            poison: on("JAXRS_POISON"),
+            ..Options::default()
+        }
     }
 }
 
@@ -131,6 +141,7 @@ pub struct Compiled {
     program: PlannedProgram,
     executable: jaxrs_cpu::Executable,
     checker: Option<Arc<Checker>>,
+    nans: Option<Arc<NanWatch>>,
     options: Options,
 }
 
@@ -271,11 +282,24 @@ fn code_options(options: &Options, hook: Option<jaxrs_cpu::Hook>) -> jaxrs_cpu::
 fn generate(mut program: PlannedProgram, options: &Options) -> Result<Compiled, Error> {
     let begin = Instant::now();
     let checker = options.check.then(|| Checker::new(&program.planned, &program.origins));
-    let hook = checker.as_ref().map(Checker::hook);
+    let nans = options.nans.then(|| NanWatch::new(&program.planned, &program.origins));
+    let hook = match (&checker, &nans) {
+        (None, None) => None,
+        (Some(checker), None) => Some(checker.hook()),
+        (None, Some(nans)) => Some(nans.hook()),
+        (Some(checker), Some(nans)) => {
+            let (checker, nans) = (checker.hook(), nans.hook());
+            Some(Arc::new(move |moment: &jaxrs_cpu::Moment<'_>| {
+                checker(moment);
+                nans(moment);
+            }) as jaxrs_cpu::Hook)
+        }
+    };
+    jaxrs_runtime::set_printer(crate::debug::line);
     let executable = jaxrs_cpu::compile(&program.planned, &code_options(options, hook))
         .map_err(|error| Error::Code(error.to_string()))?;
     program.times.push(("code".into(), begin.elapsed().as_secs_f64()));
-    Ok(Compiled { program, executable, checker, options: options.clone() })
+    Ok(Compiled { program, executable, checker, nans, options: options.clone() })
 }
 
 /// Why a call failed.
@@ -284,7 +308,7 @@ pub enum RunError {
     /// The arguments do not fit the program, or there is no memory.
     #[error("{0}")]
     Call(String),
-    /// A step's result differs from the interpreter's (`check`).
+    /// A step's result differs from the interpreter's (`check`), or has a NaN (`nans`).
     #[error("{0}")]
     Check(String),
 }
@@ -326,6 +350,32 @@ impl Compiled {
         self.call_on(&self.executable, arguments)
     }
 
+    /// Runs the program on lent memory, see [`jaxrs_runtime::call_into`].
+    pub(crate) fn call_into<'a>(
+        &self,
+        arguments: impl Iterator<Item = Lent<'a>>,
+        outputs: impl Iterator<Item = &'a mut Buffer>,
+    ) -> Result<CallReport, RunError> {
+        let report = jaxrs_runtime::call_into(&self.executable, arguments, outputs)
+            .map_err(|error| RunError::Call(error.to_string()))?;
+        match self.take_fault() {
+            Some(fault) => Err(RunError::Check(fault)),
+            None => Ok(report),
+        }
+    }
+
+    /// What the checks found in the last call.
+    fn take_fault(&self) -> Option<String> {
+        let checked = self.checker.as_ref().and_then(|checker| checker.take_fault());
+        let nan = self.nans.as_ref().and_then(|nans| nans.take_fault());
+        checked.or(nan)
+    }
+
+    /// What the program takes and gives.
+    pub(crate) fn interface(&self) -> &Interface {
+        self.executable.interface()
+    }
+
     fn call_on(
         &self,
         executable: &jaxrs_cpu::Executable,
@@ -333,7 +383,7 @@ impl Compiled {
     ) -> Result<(Vec<Buffer>, CallReport), RunError> {
         let done = jaxrs_runtime::call(executable, arguments)
             .map_err(|error| RunError::Call(error.to_string()))?;
-        match self.checker.as_ref().and_then(|checker| checker.take_fault()) {
+        match self.take_fault() {
             Some(fault) => Err(RunError::Check(fault)),
             None => Ok(done),
         }

@@ -1,10 +1,11 @@
 //! Errors of the front end: what is wrong, where, and facts beside it.
 
+use crate::array::Array;
 use jaxrs_ir::Location;
 use std::fmt;
 use std::panic;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A result of the front end.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -60,6 +61,7 @@ struct Data {
     place: Option<Place>,
     notes: Vec<String>,
     seen: AtomicBool,
+    donated: Mutex<Vec<Array>>,
 }
 
 impl Error {
@@ -69,7 +71,26 @@ impl Error {
     }
 
     fn with(message: String, place: Option<Place>, notes: Vec<String>) -> Error {
-        Error(Arc::new(Data { message, place, notes, seen: AtomicBool::new(false) }))
+        let (seen, donated) = (AtomicBool::new(false), Mutex::default());
+        Error(Arc::new(Data { message, place, notes, seen, donated }))
+    }
+
+    /// An error of its own that also keeps the arrays which a call was to use up.
+    pub(crate) fn keep(self, donated: Vec<Array>) -> Error {
+        if donated.is_empty() {
+            return self;
+        }
+        self.seen();
+        let error = Error::with(self.0.message.clone(), self.0.place, self.0.notes.clone());
+        *error.0.donated.lock().unwrap_or_else(PoisonError::into_inner) = donated;
+        error
+    }
+
+    /// The arrays that the failed call was given to use up, in the order of its donated arguments:
+    /// a call that fails consumes nothing. They can be taken once; until then the error keeps them
+    /// alive.
+    pub fn take_donated(&self) -> Vec<Array> {
+        std::mem::take(&mut *self.0.donated.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// With one more fact, or a fix.
@@ -78,7 +99,8 @@ impl Error {
         let mut notes = self.0.notes.clone();
         notes.push(note.into());
         self.seen();
-        Error::with(self.0.message.clone(), self.0.place, notes)
+        let donated = self.take_donated();
+        Error::with(self.0.message.clone(), self.0.place, notes).keep(donated)
     }
 
     /// What is wrong.

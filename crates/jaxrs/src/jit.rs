@@ -1,21 +1,23 @@
 //! [`jit()`], and what `#[jit]` expands to: functions that are traced once for each form of their
 //! arguments, compiled, and called with donation.
 
-use crate::array::{Array, Value};
+use crate::array::Array;
 use crate::cache::{Cache, CacheStats};
 use crate::compile::Compiled;
+use crate::donation::Counters;
 use crate::eager;
 use crate::error::{Error, Place, Result};
+use crate::invoke::{Frame, Leaf};
 use crate::stages::Lowered;
 use crate::trace;
 use crate::tree::{Path, Structure, Tree};
 use jaxrs_ir::{Function, TensorType};
-use jaxrs_runtime::{Argument, Buffer};
+use rustc_hash::FxHasher;
 use std::any::Any;
 use std::fmt;
-use std::hash::Hash;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::hash::{Hash, Hasher as _};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Forms of arguments that each jitted function keeps code for.
 const KEPT: usize = 256;
@@ -54,25 +56,50 @@ struct Key {
 }
 
 impl Key {
+    fn new(frame: &Frame) -> Key {
+        Key {
+            types: frame.leaves.iter().map(|leaf| leaf.array.ty().clone()).collect(),
+            donated: frame.leaves.iter().map(|leaf| leaf.donated).collect(),
+            structure: frame.structure.clone(),
+        }
+    }
+
+    /// A hash of the key that [`Key::new`] would make.
+    fn hash_of(frame: &Frame) -> u64 {
+        let mut hasher = FxHasher::default();
+        for leaf in &frame.leaves {
+            (leaf.array.ty(), leaf.donated).hash(&mut hasher);
+        }
+        frame.structure.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Whether [`Key::new`] would make this key.
+    fn is_of(&self, frame: &Frame) -> bool {
+        let mut leaves = self.types.iter().zip(&self.donated).zip(&frame.leaves);
+        self.types.len() == frame.leaves.len()
+            && self.structure == frame.structure
+            && leaves.all(|((ty, &donated), leaf)| donated == leaf.donated && ty == leaf.array.ty())
+    }
+
     /// What differs from another form, for people.
-    fn difference(&self, other: &Key) -> String {
+    fn differences(&self, other: &Key) -> Vec<String> {
+        let mut differ = Vec::new();
         if self.types.len() == other.types.len() {
             let pairs = self.types.iter().zip(&other.types).enumerate();
-            let differ: Vec<String> = pairs
-                .filter(|(_, (new, old))| new != old)
-                .map(|(n, (new, old))| format!("array {n} is {new}, was {old}"))
-                .collect();
-            if !differ.is_empty() {
-                return differ.join("; ");
-            }
+            let pairs = pairs.filter(|(_, (new, old))| new != old);
+            differ.extend(pairs.map(|(n, (new, old))| format!("array {n} is {new}, was {old}")));
         } else {
-            return format!("{} arrays, before {}", self.types.len(), other.types.len());
+            differ.push(format!("{} arrays, before {}", self.types.len(), other.types.len()));
         }
         if self.structure != other.structure {
             let (new, old) = (self.structure.as_str(), other.structure.as_str());
-            return format!("the structure or a static value is {new}, was {old}");
+            differ.push(format!("the structure or a static value is {new}, was {old}"));
         }
-        "the donated arguments differ".into()
+        if self.donated != other.donated {
+            differ.push("the donated arguments differ".into());
+        }
+        differ
     }
 }
 
@@ -82,10 +109,22 @@ pub(crate) struct Entry<R> {
     pub(crate) captures: Vec<Array>,
     pub(crate) result: R,
     pub(crate) donated: Vec<u32>,
-    compiled: OnceLock<Compiled>,
+    pub(crate) strict: bool,
+    pub(crate) compiled: OnceLock<Compiled>,
 }
 
 impl<R> Entry<R> {
+    /// A function that is compiled already.
+    pub(crate) fn ready(
+        function: Function,
+        result: R,
+        donated: Vec<u32>,
+        compiled: Compiled,
+    ) -> Entry<R> {
+        let compiled = OnceLock::from(compiled);
+        Entry { function, captures: Vec::new(), result, donated, strict: false, compiled }
+    }
+
     pub(crate) fn compiled(&self, place: Place) -> Result<&Compiled> {
         if let Some(compiled) = self.compiled.get() {
             return Ok(compiled);
@@ -95,47 +134,12 @@ impl<R> Entry<R> {
     }
 }
 
-/// How donation went at a jitted function, over all calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DonationReport {
-    /// The function.
-    pub function: String,
-    /// Calls.
-    pub calls: u64,
-    /// Bytes of donated arguments whose memory became a result's.
-    pub reused_bytes: u64,
-    /// Bytes of donated arguments that were copied, because another handle to them is alive.
-    pub copied_bytes: u64,
-}
-
-#[derive(Default)]
-struct Counters {
-    calls: AtomicU64,
-    reused: AtomicU64,
-    copied: AtomicU64,
-}
-
 /// A jitted function: its name, its mode, and the code made so far.
 pub struct Jitted {
     name: &'static str,
     strict: bool,
     cache: Cache<Key, Arc<dyn Any + Send + Sync>>,
     counters: Arc<Counters>,
-}
-
-static REPORTED: Mutex<Vec<(&'static str, Arc<Counters>)>> = Mutex::new(Vec::new());
-
-/// How donation went, for each jitted function that was called.
-pub fn donation_report() -> Vec<DonationReport> {
-    let all = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
-    all.iter()
-        .map(|(name, counters)| DonationReport {
-            function: (*name).to_string(),
-            calls: counters.calls.load(Relaxed),
-            reused_bytes: counters.reused.load(Relaxed),
-            copied_bytes: counters.copied.load(Relaxed),
-        })
-        .collect()
 }
 
 static DISABLED: AtomicBool = AtomicBool::new(false);
@@ -148,9 +152,7 @@ pub fn disable_jit(disable: bool) {
 impl Jitted {
     /// A function by name. In strict mode a call that would have to copy a donated argument fails.
     pub fn new(name: &'static str, strict: bool) -> Jitted {
-        let counters = Arc::new(Counters::default());
-        let mut all = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push((name, Arc::clone(&counters)));
+        let counters = Counters::new(name);
         Jitted { name, strict, cache: Cache::new(KEPT), counters }
     }
 
@@ -169,67 +171,49 @@ impl Jitted {
 pub struct Call<'a> {
     jitted: &'a Jitted,
     place: Place,
-    leaves: Vec<Leaf>,
-    structure: Structure,
+    frame: Frame,
 }
 
-struct Leaf {
-    array: Array,
-    donated: bool,
-    name: &'static str,
-    position: usize,
-}
-
-impl Leaf {
-    /// For people.
-    fn shown(&self) -> String {
-        format!("array {} of `{}`", self.position, self.name)
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.frame).give_back();
     }
 }
 
 impl<'a> Call<'a> {
     /// A call without arguments.
     pub fn new(jitted: &'a Jitted, place: Place) -> Call<'a> {
-        Call { jitted, place, leaves: Vec::new(), structure: Structure::default() }
+        Call { jitted, place, frame: Frame::take() }
     }
 
     /// Adds an argument.
     pub fn argument<A: Tree>(&mut self, name: &'static str, tree: &A, donated: bool) {
-        let leaves = &mut self.leaves;
+        let leaves = &mut self.frame.leaves;
         let first = leaves.len();
         tree.visit(&Path::default(), &mut |_, array| {
-            let position = leaves.len() - first;
-            leaves.push(Leaf { array: array.clone(), donated, name, position });
+            leaves.push(Leaf::new(array.clone(), donated, name, leaves.len() - first));
         });
-        self.structure.note(name);
-        tree.structure(&mut self.structure);
+        self.frame.structure.note(name);
+        tree.structure(&mut self.frame.structure);
     }
 
     /// Adds a static argument.
     pub fn constant<T: Hash + fmt::Debug + ?Sized>(&mut self, name: &str, value: &T) {
-        self.structure.field(name, value);
+        self.frame.structure.field(name, value);
     }
 
     /// Adds a static float, by its bits.
     pub fn constant_float(&mut self, name: &str, value: f64) {
-        self.structure.field(name, &value.to_bits());
+        self.frame.structure.field(name, &value.to_bits());
     }
 
     /// Gives a donated argument up: the call's own handles are the last ones.
     pub fn release<A: Tree>(&mut self, name: &'static str, tree: A) {
-        let mut owned = Vec::new();
-        tree.into_leaves(&mut owned);
-        let mut owned = owned.into_iter();
-        for leaf in self.leaves.iter_mut().filter(|leaf| leaf.name == name) {
+        let Frame { leaves, passing, .. } = &mut self.frame;
+        tree.into_leaves(passing);
+        let mut owned = passing.drain(..);
+        for leaf in leaves.iter_mut().filter(|leaf| leaf.name == name) {
             leaf.array = owned.next().expect("the leaves of the same tree");
-        }
-    }
-
-    fn key(&self) -> Key {
-        Key {
-            types: self.leaves.iter().map(|leaf| leaf.array.ty().clone()).collect(),
-            donated: self.leaves.iter().map(|leaf| leaf.donated).collect(),
-            structure: self.structure.clone(),
         }
     }
 
@@ -237,16 +221,25 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// The first error that an argument, or a result of the body, holds; and those of donation.
+    /// Nothing is consumed then: the error has the donated arrays.
     pub fn prepare<O: Output>(
         &mut self,
         body: impl FnOnce(&mut Arguments) -> O,
     ) -> Result<Prepared<O::Tree>> {
-        self.check()?;
-        let key = self.key();
-        if let Some(entry) = self.jitted.cache.get(&key) {
+        self.form(body).map_err(|error| self.frame.keep(error))
+    }
+
+    fn form<O: Output>(
+        &mut self,
+        body: impl FnOnce(&mut Arguments) -> O,
+    ) -> Result<Prepared<O::Tree>> {
+        self.frame.check(self.jitted.name, self.place)?;
+        let hash = Key::hash_of(&self.frame);
+        if let Some(entry) = self.jitted.cache.find(hash, |key| key.is_of(&self.frame)) {
             let entry = entry.downcast::<Entry<O::Tree>>();
             return Ok(Prepared(entry.expect("a function has one type of result")));
         }
+        let key = Key::new(&self.frame);
         self.explain(&key);
         let (name, place) = (self.jitted.name, self.place);
         let traced = trace::trace(name, &key.types, place, |arrays| {
@@ -263,47 +256,21 @@ impl<'a> Call<'a> {
             Ok(tree) => tree,
             Err((_, error)) => return Err(error),
         };
-        let donated =
-            (0..self.leaves.len() as u32).filter(|&n| self.leaves[n as usize].donated).collect();
+        let leaves = self.frame.leaves.iter().enumerate();
+        let donated = leaves.filter(|(_, leaf)| leaf.donated).map(|(n, _)| n as u32).collect();
         let keep = traced.captures.iter().all(|array| array.buffer().is_some());
         let entry = Arc::new(Entry {
             function: traced.function,
             captures: traced.captures,
             result,
             donated,
+            strict: self.jitted.strict,
             compiled: OnceLock::new(),
         });
         if keep {
-            self.jitted.cache.insert(key, Arc::clone(&entry) as Arc<dyn Any + Send + Sync>);
+            self.jitted.cache.insert(hash, key, Arc::clone(&entry) as Arc<dyn Any + Send + Sync>);
         }
         Ok(Prepared(entry))
-    }
-
-    /// Errors before anything is traced or consumed.
-    fn check(&self) -> Result<()> {
-        for leaf in &self.leaves {
-            if let Value::Failed(error) = leaf.array.value() {
-                error.seen();
-                return Err(error.clone());
-            }
-        }
-        for (n, leaf) in self.leaves.iter().enumerate().filter(|(_, leaf)| leaf.donated) {
-            let same = |other: &&Leaf| other.array.identity() == leaf.array.identity();
-            let rest =
-                self.leaves[..n].iter().filter(|other| !other.donated).chain(&self.leaves[n + 1..]);
-            if let Some(other) = rest.into_iter().find(same) {
-                let how = if other.donated { "donated twice" } else { "donated and also read" };
-                let message = format!(
-                    "{}: one array is {how}, as {} and as {}",
-                    self.jitted.name,
-                    leaf.shown(),
-                    other.shown()
-                );
-                return Err(Error::new(message, self.place)
-                    .note("nothing was consumed; pass a copy: array.copy()"));
-            }
-        }
-        Ok(())
     }
 
     /// Says why the function is traced again, if `JAXRS_LOG=retrace` asks for it.
@@ -315,8 +282,8 @@ impl<'a> Call<'a> {
             return;
         }
         let known = self.jitted.cache.keys();
-        let closest = known.iter().min_by_key(|other| key.difference(other).len());
-        let why = closest.map_or("first call".into(), |other| key.difference(other));
+        let closest = known.iter().map(|other| key.differences(other)).min_by_key(Vec::len);
+        let why = closest.map_or("first call".into(), |differences| differences.join("; "));
         eprintln!("{}: traced at {}: {why}", self.jitted.name, self.place);
     }
 
@@ -324,77 +291,24 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// If code cannot be made, there is no memory, or, in strict mode, a donated array has other
-    /// handles.
-    pub fn run<R: Tree>(self, prepared: Prepared<R>) -> Result<R> {
+    /// handles. Nothing is consumed then: the error has the donated arrays.
+    pub fn run<R: Tree>(mut self, prepared: Prepared<R>) -> Result<R> {
         let (entry, place) = (prepared.0, self.place);
+        let frame = &mut self.frame;
         if trace::is_tracing() {
-            let arrays: Vec<Array> = self
-                .leaves
-                .into_iter()
-                .map(|leaf| leaf.array)
-                .chain(entry.captures.iter().cloned())
-                .collect();
+            let leaves = frame.leaves.drain(..).map(|leaf| leaf.array);
+            let arrays: Vec<Array> = leaves.chain(entry.captures.iter().cloned()).collect();
             return Ok(fill(&entry.result, trace::call(&entry.function, &arrays, place)));
         }
-        let compiled = entry.compiled(place)?;
-        let counters = &self.jitted.counters;
-        let donors = entry.donated.len();
-        if self.jitted.strict
-            && let Some(shared) = self.leaves.iter().find(|l| l.donated && !l.array.is_unique())
-        {
-            let message = format!(
-                "{}: {} is donated, but has other handles",
-                self.jitted.name,
-                shared.shown()
-            );
-            return Err(Error::new(message, place).note("drop the clones, or do without strict"));
-        }
-        let mut owned: Vec<Option<Buffer>> = Vec::with_capacity(donors);
-        let mut kept: Vec<Option<Array>> = Vec::with_capacity(self.leaves.len());
-        let mut donated_bytes = 0;
-        for leaf in self.leaves {
-            if !leaf.donated {
-                owned.push(None);
-                kept.push(Some(leaf.array));
-                continue;
-            }
-            let bytes = leaf.array.ty().bytes();
-            match leaf.array.into_buffer() {
-                Ok(buffer) => {
-                    donated_bytes += bytes;
-                    owned.push(Some(buffer));
-                    kept.push(None);
-                }
-                Err(shared) => {
-                    counters.copied.fetch_add(bytes, Relaxed);
-                    owned.push(None);
-                    kept.push(Some(shared));
-                }
-            }
-        }
-        let mut arguments = Vec::with_capacity(kept.len() + entry.captures.len());
-        for (owned, kept) in owned.into_iter().zip(&kept) {
-            arguments.push(match (owned, kept) {
-                (Some(buffer), _) => Argument::Donated(buffer),
-                (None, Some(array)) => Argument::Borrowed(trace::memory_of(array, place)?),
-                (None, None) => unreachable!("one or the other above"),
-            });
-        }
-        for array in &entry.captures {
-            arguments.push(Argument::Borrowed(trace::memory_of(array, place)?));
-        }
-        let (results, report) =
-            compiled.call(arguments).map_err(|error| Error::new(error.to_string(), place))?;
-        counters.calls.fetch_add(1, Relaxed);
-        if donated_bytes > 0 {
-            counters.reused.fetch_add(report.aliased_bytes as u64, Relaxed);
-        }
-        let arrays = results
-            .into_iter()
-            .zip(compiled.result_types())
-            .map(|(buffer, ty)| Array::concrete(ty.clone(), buffer, place))
-            .collect();
-        Ok(fill(&entry.result, arrays))
+        let donation = entry
+            .compiled(place)
+            .and_then(|compiled| {
+                frame.run(compiled, &entry.captures, entry.strict, self.jitted.name, place)
+            })
+            .map_err(|error| frame.keep(error))?;
+        self.jitted.counters.count(donation);
+        let mut results = frame.results.drain(..);
+        Ok(entry.result.map(|_| results.next().expect("an array for each leaf")))
     }
 }
 

@@ -14,9 +14,15 @@ mod checked;
 pub mod compare;
 pub mod compile;
 mod control;
+pub mod debug;
+mod device;
+mod donation;
 mod eager;
 mod error;
+mod import;
+mod invoke;
 pub mod jit;
+mod nans;
 mod stages;
 pub mod tensor;
 mod trace;
@@ -26,17 +32,21 @@ pub mod tree;
 // What `#[jit]` and `#[derive(Tree)]` expand to names the crate from outside.
 extern crate self as jaxrs;
 
-pub use array::{Array, Element, Operand, Scalar};
+pub use array::{Array, Element, LiveArray, Operand, Scalar, live_arrays};
 pub use cache::CacheStats;
 pub use control::{
     Policy, associative_scan, checkpoint, checkpoint_policy, cond, custom_jvp, custom_vjp,
     fori_loop, map, map_batched, scan, scan_reverse, stop_gradient, switch, while_loop,
 };
+pub use device::Device;
+pub use donation::{DonationReport, donation_report};
 pub use eager::eager_cache_stats;
 pub use error::{Error, Place, Result};
+pub use import::import;
 pub use jaxrs_ir::{DType, TensorType};
 pub use jaxrs_macros::{Tree, jit};
-pub use jit::{DonationReport, disable_jit, donation_report, jit, jit_donate};
+pub use jaxrs_runtime::MemoryStats;
+pub use jit::{disable_jit, jit, jit_donate};
 pub use stages::{Compiled, CostAnalysis, Lowered, MemoryAnalysis, MemoryPlan, eval_shape};
 pub use transform::{
     grad, hessian, jacfwd, jacrev, jvp, linearize, value_and_grad, value_and_grad_aux, vjp, vmap,

@@ -3,13 +3,14 @@
 use crate::array::Array;
 use crate::compile;
 use crate::error::{Error, Place, Result};
-use crate::jit::{Output, Prepared};
+use crate::invoke::{Frame, Leaf};
+use crate::jit::{Entry, Output, Prepared};
 use crate::trace;
 use crate::tree::Tree;
-use jaxrs_ir::TensorType;
+use jaxrs_ir::{Attribute, DType, Function, Op, TensorType};
 use jaxrs_plan::report::Report;
-use jaxrs_runtime::Argument;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A function that was traced for one form of its arguments.
 pub struct Lowered<R> {
@@ -26,6 +27,23 @@ impl<R: Tree> Lowered<R> {
         text_of(&self.prepared)
     }
 
+    /// The function as a StableHLO module that other compilers read: donated arguments are marked as
+    /// JAX marks them; arrays that the function captures are parameters after its own. What it
+    /// prints is left out.
+    ///
+    /// # Errors
+    /// If an op is left that has no StableHLO.
+    #[track_caller]
+    pub fn to_stablehlo(&self) -> Result<String> {
+        let mut function = exported(&self.prepared, Place::here())?;
+        for block in function.blocks.keys().collect::<Vec<_>>() {
+            let mut ops = std::mem::take(&mut function.blocks[block].ops);
+            ops.retain(|&op| !matches!(function.ops[op].op, Op::Print(_)));
+            function.blocks[block].ops = ops;
+        }
+        Ok(trace::as_text(&function))
+    }
+
     /// The arguments' types.
     pub fn argument_types(&self) -> Vec<TensorType> {
         let function = &self.prepared.0.function;
@@ -40,13 +58,15 @@ impl<R: Tree> Lowered<R> {
     pub fn compile(self) -> Result<Compiled<R>> {
         let place = Place::here();
         self.prepared.0.compiled(place)?;
-        Ok(Compiled { prepared: self.prepared })
+        Ok(Compiled { prepared: self.prepared, used: Mutex::new(None) })
     }
 }
 
 /// A compiled function.
 pub struct Compiled<R> {
     prepared: Prepared<R>,
+    /// What the last `call_into` left of donated arrays, and where it stands.
+    used: Mutex<Option<(Place, Array)>>,
 }
 
 /// Where a program's bytes are. (XLA's names: arena is `temp`.)
@@ -78,6 +98,10 @@ pub struct CostAnalysis {
 }
 
 impl<R: Tree> Compiled<R> {
+    pub(crate) fn ready(entry: Entry<R>) -> Compiled<R> {
+        Compiled { prepared: Prepared(Arc::new(entry)), used: Mutex::new(None) }
+    }
+
     fn compiled(&self) -> &compile::Compiled {
         self.prepared.0.compiled(Place::here()).expect("compiled when it was made")
     }
@@ -116,88 +140,202 @@ impl<R: Tree> Compiled<R> {
     /// arguments the memory is reused if there is no other handle to it.
     ///
     /// # Errors
-    /// If the arguments' types differ from those that the function was lowered for.
+    /// If the arguments' types differ from those that the function was lowered for, an array is
+    /// donated and passed twice, or there is no memory. Nothing is consumed then, and the error has
+    /// the donated arrays ([`Error::take_donated`]).
     #[track_caller]
     pub fn call<A: Tree>(&self, arguments: A) -> Result<R> {
         let place = Place::here();
-        let (entry, compiled) = (&self.prepared.0, self.compiled());
-        let mut leaves = Vec::new();
-        arguments.into_leaves(&mut leaves);
-        check_types(
-            &leaves,
-            &compiled.parameter_types()[..compiled.parameter_types().len() - entry.captures.len()],
-            place,
-        )?;
-        let mut owned: Vec<std::result::Result<_, Array>> = Vec::with_capacity(leaves.len());
-        for (position, leaf) in leaves.into_iter().enumerate() {
-            owned.push(match entry.donated.contains(&(position as u32)) {
-                true => leaf.into_buffer(),
-                false => Err(leaf),
-            });
+        if trace::is_tracing() {
+            return self.inline(arguments, place);
         }
-        let mut given = Vec::with_capacity(owned.len() + entry.captures.len());
-        let mut kept = Vec::new();
-        let mut order = Vec::new();
-        for slot in owned {
-            match slot {
-                Ok(buffer) => order.push(Some(buffer)),
-                Err(array) => {
-                    kept.push(array);
-                    order.push(None);
-                }
+        let mut frame = Frame::take();
+        arguments.into_leaves(&mut frame.passing);
+        for (position, array) in frame.passing.drain(..).enumerate() {
+            let donated = self.is_donated(position);
+            frame.leaves.push(Leaf::new(array, donated, "", position));
+        }
+        let entry = &self.prepared.0;
+        let result = match self.run(&mut frame, place) {
+            Ok(()) => {
+                let mut results = frame.results.drain(..);
+                Ok(entry.result.map(|_| results.next().expect("an array for each leaf")))
             }
+            Err(error) => Err(frame.keep(error)),
+        };
+        frame.give_back();
+        result
+    }
+
+    /// A call while a function is traced becomes part of that function.
+    fn inline<A: Tree>(&self, arguments: A, place: Place) -> Result<R> {
+        let entry = &self.prepared.0;
+        let mut frame = Frame::default();
+        arguments.into_leaves(&mut frame.passing);
+        let arrays = frame.passing.drain(..).enumerate();
+        frame.leaves.extend(arrays.map(|(n, array)| Leaf::new(array, false, "", n)));
+        let all = self.compiled().parameter_types();
+        frame.check(&entry.function.name, place)?;
+        frame.check_types(&all[..all.len() - entry.captures.len()], place)?;
+        let leaves = frame.leaves.into_iter().map(|leaf| leaf.array);
+        let arrays: Vec<Array> = leaves.chain(entry.captures.iter().cloned()).collect();
+        let mut results = trace::call(&entry.function, &arrays, place).into_iter();
+        Ok(entry.result.map(|_| results.next().expect("an array for each leaf")))
+    }
+
+    /// Calls the program into given results: in a steady state, nothing is allocated on the heap.
+    ///
+    /// `results` is of the form that the program gives, e.g. what [`Compiled::call`] gave. A result
+    /// without a donor is written to the memory of the array in its place, unless another handle
+    /// to that is alive. A donated argument's memory becomes its result's, and the array itself, in
+    /// `arguments`, is used up: what reads it gets an error that names this call. So a loop swaps
+    /// state and results:
+    ///
+    /// ```
+    /// # use jaxrs::prelude::*;
+    /// #[jit(donate = [state])]
+    /// fn step(state: Array, by: &Array) -> (Array, Array) {
+    ///     let next = &state + by;
+    ///     let sum = next.sum(..);
+    ///     (next, sum)
+    /// }
+    /// let mut arguments = (Array::zeros([3]), Array::ones([3]));
+    /// let compiled = step::lower(&arguments.0, &arguments.1)?.compile()?;
+    /// let mut results = (Array::zeros([3]), Array::zeros([0u64; 0]));
+    /// for _ in 0..10 {
+    ///     compiled.call_into(&mut arguments, &mut results)?;
+    ///     std::mem::swap(&mut arguments.0, &mut results.0);
+    /// }
+    /// assert_eq!(results.1.item::<f32>()?, 30.0);
+    /// # Ok::<(), jaxrs::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Compiled::call`]; then `arguments` are as they were, and so are the results, or they hold
+    /// the error.
+    #[track_caller]
+    pub fn call_into<A: Tree>(&self, arguments: &mut A, results: &mut R) -> Result<()> {
+        let place = Place::here();
+        let mut frame = Frame::take();
+        let mut position = 0;
+        arguments.visit_mut(&mut |array| {
+            let donated = self.is_donated(position);
+            let given = match donated {
+                true => std::mem::replace(array, Array::hollow()),
+                false => array.clone(),
+            };
+            frame.leaves.push(Leaf::new(given, donated, "", position));
+            position += 1;
+        });
+        let outcome = self.run_into(&mut frame, results, place);
+        let mut leaves = frame.leaves.drain(..);
+        let mut position = 0;
+        arguments.visit_mut(&mut |array| {
+            let leaf = leaves.next().expect("one for each array, as above");
+            if self.is_donated(position) {
+                // A call that has run and then failed has taken the donation back.
+                let used = outcome.is_ok() || !leaf.donated;
+                *array = if used { self.used(place) } else { leaf.array };
+            }
+            position += 1;
+        });
+        drop(leaves);
+        frame.give_back();
+        outcome
+    }
+
+    fn run_into(&self, frame: &mut Frame, results: &mut R, place: Place) -> Result<()> {
+        let interface = self.compiled().interface();
+        let mut infos = interface.results.iter();
+        let mut given = 0;
+        results.visit_mut(&mut |array| {
+            given += 1;
+            if infos.next().is_some_and(|info| info.donor().is_none()) {
+                frame.results.push(std::mem::replace(array, Array::hollow()));
+            }
+        });
+        let expected = interface.results.len();
+        let mut outcome = match given == expected {
+            true => self.run(frame, place),
+            false => {
+                let message = format!("{given} arrays for results, the program gives {expected}");
+                Err(Error::new(message, place))
+            }
+        };
+        if let Err(error) = &mut outcome {
+            // The arguments stay with the caller.
+            drop(error.take_donated());
         }
-        let mut borrowed = kept.iter();
-        for slot in order {
-            given.push(match slot {
-                Some(buffer) => Argument::Donated(buffer),
-                None => {
-                    let array = borrowed.next().expect("one for each empty slot");
-                    Argument::Borrowed(trace::memory_of(array, place)?)
-                }
-            });
+        let ran = outcome.is_ok();
+        let (mut made, mut infos) = (frame.results.drain(..), interface.results.iter());
+        results.visit_mut(&mut |array| {
+            let fresh = infos.next().is_some_and(|info| info.donor().is_none());
+            if ran || fresh {
+                *array = made.next().expect("as many as were taken, or as there are results");
+            }
+            if let Err(error) = &outcome
+                && array.buffer().is_some_and(|buffer| buffer.len() as u64 != array.ty().bytes())
+            {
+                // Its memory was shared, and there is none of its own yet.
+                *array = Array::failed(array.ty().clone(), error.clone());
+            }
+        });
+        drop(made);
+        outcome
+    }
+
+    fn is_donated(&self, position: usize) -> bool {
+        self.prepared.0.donated.binary_search(&(position as u32)).is_ok()
+    }
+
+    fn run(&self, frame: &mut Frame, place: Place) -> Result<()> {
+        let (entry, compiled) = (&self.prepared.0, self.compiled());
+        let name = &entry.function.name;
+        let all = compiled.parameter_types();
+        frame.check(name, place)?;
+        frame.check_types(&all[..all.len() - entry.captures.len()], place)?;
+        frame.run(compiled, &entry.captures, entry.strict, name, place)?;
+        Ok(())
+    }
+
+    /// What stands in the place of a donated array after a call.
+    fn used(&self, place: Place) -> Array {
+        let mut last = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, array)) = &*last
+            && *at == place
+        {
+            return array.clone();
         }
-        for array in &entry.captures {
-            given.push(Argument::Borrowed(trace::memory_of(array, place)?));
-        }
-        let (results, _) =
-            compiled.call(given).map_err(|error| Error::new(error.to_string(), place))?;
-        let mut arrays = results
-            .into_iter()
-            .zip(compiled.result_types())
-            .map(|(buffer, ty)| Array::concrete(ty.clone(), buffer, place));
-        Ok(entry.result.map(|_| arrays.next().expect("an array for each leaf")))
+        let name = &self.prepared.0.function.name;
+        let message = format!("this array was donated to `{name}`, which used it up");
+        let error = Error::new(message, place).note("donate a copy to keep it: array.copy()");
+        error.seen();
+        let array = Array::failed(TensorType::scalar(DType::F32), error);
+        *last = Some((place, array.clone()));
+        array
     }
 }
 
-/// The function as StableHLO text; donated arguments are marked as JAX marks them.
+/// The function as text; an error is a comment.
 fn text_of<R>(prepared: &Prepared<R>) -> String {
+    match exported(prepared, Place::here()) {
+        Ok(function) => trace::as_text(&function),
+        Err(error) => format!("// {}\n", error.message()),
+    }
+}
+
+/// The function without ops of transforms; donated arguments are marked as JAX marks them.
+fn exported<R>(prepared: &Prepared<R>, place: Place) -> Result<Function> {
     let entry = &prepared.0;
-    let mut function = match trace::lowered(&entry.function, Place::here()) {
-        Ok(function) => function,
-        Err(error) => return format!("// {}\n", error.message()),
-    };
+    let mut function = trace::lowered(&entry.function, place)?;
     for &donated in &entry.donated {
         let attributes = &mut function.parameter_attributes[donated as usize];
-        *attributes =
-            std::mem::take(attributes).with("jax.buffer_donor", jaxrs_ir::Attribute::Bool(true));
-    }
-    trace::as_text(&function)
-}
-
-fn check_types(leaves: &[Array], expected: &[TensorType], place: Place) -> Result<()> {
-    if leaves.len() != expected.len() {
-        let (given, taken) = (leaves.len(), expected.len());
-        let message = format!("the program takes {taken} arrays, {given} were given");
-        return Err(Error::new(message, place));
-    }
-    for (position, (leaf, ty)) in leaves.iter().zip(expected).enumerate() {
-        if leaf.ty() != ty {
-            let message = format!("array {position} is {}, the program takes {ty}", leaf.ty());
-            return Err(Error::new(message, place).note("lower the function for this form"));
+        let marks = ["jax.buffer_donor", "tf.aliasing_output"];
+        if marks.iter().all(|mark| attributes.get(mark).is_none()) {
+            *attributes = std::mem::take(attributes).with(marks[0], Attribute::Bool(true));
         }
     }
-    Ok(())
+    Ok(function)
 }
 
 /// A memory plan.

@@ -38,6 +38,16 @@ impl fmt::Debug for Path<'_> {
 pub struct Structure(String);
 
 impl Structure {
+    /// Adds an array.
+    pub fn array(&mut self) {
+        self.0.push_str("*;");
+    }
+
+    /// Empties it; the memory stays.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// Adds a fact.
     pub fn note(&mut self, fact: impl fmt::Display) {
         write!(self.0, "{fact};").expect("a string takes all");
@@ -127,7 +137,7 @@ impl Tree for Array {
     }
 
     fn structure(&self, structure: &mut Structure) {
-        structure.note('*');
+        structure.array();
     }
 }
 

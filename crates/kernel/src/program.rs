@@ -279,6 +279,13 @@ pub enum Library {
         /// How many.
         k: u64,
     },
+    /// Shows its operands, and has no results. Such steps keep their order.
+    Print {
+        /// The line; each `{}` stands for an operand.
+        label: String,
+        /// A line for each position of so many leading axes, which all operands have.
+        axes: u64,
+    },
     /// Linear algebra on each matrix of the operands' last two axes.
     Linalg(Linalg),
     /// Fourier transform of operand 0 along its last axes.
@@ -293,9 +300,11 @@ impl Library {
             Library::Sort(sort) => (0..sort.dtypes.len()).map(|n| (n, n)).collect(),
             Library::Linalg(linalg) => vec![(0, linalg.routine.operands().1)],
             Library::Fft(fft) if !fft.kind.is_real() => vec![(0, 0)],
-            Library::Fft(_) | Library::Dot(_) | Library::Convolution(_) | Library::TopK { .. } => {
-                Vec::new()
-            }
+            Library::Fft(_)
+            | Library::Dot(_)
+            | Library::Convolution(_)
+            | Library::TopK { .. }
+            | Library::Print { .. } => Vec::new(),
         }
     }
 }

@@ -21,6 +21,7 @@ pub fn scratch(library: &Library) -> Scratch {
         Library::TopK { k } => top_k_bytes(*k),
         Library::Linalg(linalg) => within_limit(linalg_bytes(linalg)),
         Library::Fft(fft) => within_limit(fft_bytes(fft)),
+        Library::Print { .. } => 0,
     };
     Scratch { per_thread: Bytes(bytes).aligned() }
 }

@@ -138,12 +138,7 @@ thread_local! {
 
 impl Lists {
     const fn new() -> Lists {
-        Lists {
-            arguments: Vec::new(),
-            donors: Vec::new(),
-            outputs: Vec::new(),
-            fresh: Vec::new(),
-        }
+        Lists { arguments: Vec::new(), donors: Vec::new(), outputs: Vec::new(), fresh: Vec::new() }
     }
 
     fn clear(&mut self) {

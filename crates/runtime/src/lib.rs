@@ -11,6 +11,7 @@ mod arena;
 mod buffer;
 mod call;
 mod memory;
+mod print;
 mod stats;
 
 pub use arena::{Arena, ArenaPool};
@@ -18,6 +19,7 @@ pub use buffer::{Buffer, OutOfMemory};
 pub use call::{Argument, CallError, CallReport, Lent, call, call_into};
 pub use executable::{ArgumentInfo, Executable, Interface, ResultInfo, TensorInfo};
 pub use memory::trim;
+pub use print::{Printer, print, set_printer};
 pub use stats::{MemoryStats, PeakScope, memory_stats, reset_peak};
 
 mod executable;

@@ -27,6 +27,7 @@ mod pack;
 mod packed;
 mod patch;
 mod plain;
+mod print;
 mod simd;
 mod sort;
 mod source;
@@ -57,6 +58,7 @@ enum Call {
     TopK(top_k::TopK),
     Linalg(linalg::Linalg),
     Fft(fft::Fft),
+    Print(print::Print),
 }
 
 impl LibraryStep {
@@ -76,6 +78,9 @@ impl LibraryStep {
             Library::TopK { k } => Call::TopK(top_k::TopK::new(*k, &operands[0], step)),
             Library::Linalg(linalg) => Call::Linalg(linalg::Linalg::new(linalg, machine, step)),
             Library::Fft(fft) => Call::Fft(fft::Fft::new(fft, step)),
+            Library::Print { label, axes } => {
+                Call::Print(print::Print::new(label, *axes, operands))
+            }
         };
         LibraryStep { call, comparator: OnceLock::new() }
     }
@@ -104,6 +109,7 @@ impl LibraryStep {
                 Call::TopK(top_k) => top_k.run(pool, buffers, scratch),
                 Call::Linalg(linalg) => linalg.run(pool, buffers, scratch),
                 Call::Fft(fft) => fft.run(pool, buffers, scratch),
+                Call::Print(print) => print.run(buffers),
             }
         }
     }
@@ -130,7 +136,7 @@ pub fn library_scratch_bytes(
     threads: usize,
 ) -> u64 {
     match library {
-        Library::Dot(_) | Library::Convolution(_) => 0,
+        Library::Dot(_) | Library::Convolution(_) | Library::Print { .. } => 0,
         Library::Sort(sort) => sort::spare_bytes(sort, threads),
         Library::TopK { k } => top_k::spare_bytes(*k, &operands[0], threads),
         Library::Linalg(linalg) => linalg::spare_bytes(linalg, threads),

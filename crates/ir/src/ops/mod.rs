@@ -368,6 +368,7 @@ ops! {
     map::Map,
     optimization_barrier::OptimizationBarrier,
     pad::Pad,
+    print::Print,
     qr::Qr,
     reduce::Reduce,
     reduce_precision::ReducePrecision,

@@ -26,7 +26,7 @@ pub use batch::{Batch, Batched, batch};
 pub use jvp::{Jvp, Jvped, Linearized, is_differentiable, jvp, linearize};
 pub use lower::lower;
 pub use partial::{Split, backward_slice, prune, split};
-pub(crate) use partial::{invariant, needed};
+pub(crate) use partial::{invariant, needed, with_effects};
 pub(crate) use transpose::transpose_some;
 pub use transpose::{Transposition, transpose};
 

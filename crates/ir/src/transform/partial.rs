@@ -2,7 +2,7 @@
 //! are known.
 
 use crate::copy::Copied;
-use crate::function::{Function, OpData, OpId, ValueId};
+use crate::function::{BlockId, Function, OpId, ValueId};
 use crate::ops::Op;
 use crate::region;
 use rustc_hash::FxHashSet;
@@ -18,11 +18,15 @@ fn uses(function: &Function, op: OpId) -> Vec<ValueId> {
 }
 
 /// Whether an op does something beside giving results.
-fn has_effect(data: &OpData) -> bool {
+fn has_effect(function: &Function, op: OpId) -> bool {
+    let data = &function.ops[op];
+    let inside = |&region: &BlockId| {
+        function.blocks[region].ops.iter().any(|&inner| has_effect(function, inner))
+    };
     match &data.op {
         Op::CustomCall(call) => !call.is_identity(),
-        Op::Check(_) => true,
-        _ => false,
+        Op::Check(_) | Op::Print(_) => true,
+        _ => data.regions.iter().any(inside),
     }
 }
 
@@ -33,7 +37,7 @@ pub fn prune(function: &mut Function) -> FxHashSet<ValueId> {
     let mut kept = Vec::new();
     for &op in function.blocks[function.body].ops.iter().rev() {
         let data = &function.ops[op];
-        if has_effect(data) || data.results.iter().any(|v| used.contains(v)) {
+        if has_effect(function, op) || data.results.iter().any(|v| used.contains(v)) {
             used.extend(uses(function, op));
             kept.push(op);
         }
@@ -69,8 +73,18 @@ pub(crate) fn needed(
 }
 
 /// The function from the values `from`, which are parameters or made in the body, to the values
-/// `to`, if these need no other parameters than `from`.
+/// `to`, if these need no other parameters than `from`. What ops do beside that is left out.
 pub fn backward_slice(function: &Function, from: &[ValueId], to: &[ValueId]) -> Function {
+    slice(function, from, to, false)
+}
+
+/// [`backward_slice`] with all that the function does beside giving results; `from` has all its
+/// parameters.
+pub(crate) fn with_effects(function: &Function, from: &[ValueId], to: &[ValueId]) -> Function {
+    slice(function, from, to, true)
+}
+
+fn slice(function: &Function, from: &[ValueId], to: &[ValueId], effects: bool) -> Function {
     let mut out = Function::new("part");
     let mut copied = Copied::default();
     for &value in from {
@@ -81,7 +95,7 @@ pub fn backward_slice(function: &Function, from: &[ValueId], to: &[ValueId]) -> 
     let mut kept = Vec::new();
     for &op in function.blocks[function.body].ops.iter().rev() {
         let needed = |v: &ValueId| used.contains(v) && !from.contains(v);
-        if function.ops[op].results.iter().any(needed) {
+        if function.ops[op].results.iter().any(needed) || effects && has_effect(function, op) {
             used.extend(uses(function, op));
             kept.push(op);
         }

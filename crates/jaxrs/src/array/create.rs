@@ -47,6 +47,17 @@ impl Array {
         }
     }
 
+    /// An array of its own memory that holds the same elements: to be donated while this one lives
+    /// on.
+    #[track_caller]
+    #[must_use]
+    pub fn copy(&self) -> Array {
+        let place = Place::here();
+        self.duplicate(place).unwrap_or_else(|error| {
+            Array::failed(self.ty().clone(), Error::new(error.to_string(), place))
+        })
+    }
+
     /// An array whose elements are all this number, of the number's own kind: `f32`, `i32`,
     /// `i1` or `complex<f32>`; see [`Array::full_of`] for other types.
     #[track_caller]

@@ -3,6 +3,8 @@
 mod create;
 mod element;
 mod elementwise;
+mod handle;
+mod live;
 mod operand;
 mod operators;
 mod promote;
@@ -12,13 +14,16 @@ mod scalar;
 mod shape;
 
 pub use element::Element;
+pub use live::{LiveArray, live_arrays};
 pub use operand::Operand;
 pub use promote::promote;
+pub(crate) use read::text;
 pub use scalar::Scalar;
 pub use shape::{IntoAxes, IntoShape};
 
 use crate::error::{Error, Place, Result};
 use crate::trace::TraceId;
+use handle::Inner;
 use jaxrs_ir::{DType, TensorType, ValueId};
 use jaxrs_runtime::Buffer;
 use std::fmt;
@@ -35,13 +40,7 @@ use std::sync::Arc;
 /// error, and so does everything computed from it; the error surfaces where the value is read or
 /// leaves [`crate::jit()`], or is shown by [`Array::error`].
 #[derive(Clone)]
-pub struct Array(Arc<Inner>);
-
-struct Inner {
-    ty: TensorType,
-    value: Value,
-    place: Place,
-}
+pub struct Array(Option<Arc<Inner>>);
 
 /// What an array is.
 pub(crate) enum Value {
@@ -56,10 +55,6 @@ pub(crate) enum Value {
 }
 
 impl Array {
-    pub(crate) fn new(ty: TensorType, value: Value, place: Place) -> Array {
-        Array(Arc::new(Inner { ty, value, place }))
-    }
-
     pub(crate) fn concrete(ty: TensorType, buffer: Buffer, place: Place) -> Array {
         Array::new(ty, Value::Concrete(buffer), place)
     }
@@ -71,53 +66,53 @@ impl Array {
     }
 
     pub(crate) fn value(&self) -> &Value {
-        &self.0.value
+        &self.inner().value
     }
 
     /// Element type and shape. Of an array that holds an error: those it would have, as far as
     /// they are known, else rank 0.
     pub fn ty(&self) -> &TensorType {
-        &self.0.ty
+        &self.inner().ty
     }
 
     /// The extents of the axes.
     pub fn shape(&self) -> &[u64] {
-        &self.0.ty.shape
+        &self.inner().ty.shape
     }
 
     /// The element type.
     pub fn dtype(&self) -> DType {
-        self.0.ty.dtype
+        self.inner().ty.dtype
     }
 
     /// The number of axes.
     pub fn rank(&self) -> usize {
-        self.0.ty.rank()
+        self.inner().ty.rank()
     }
 
     /// The number of elements.
     pub fn len(&self) -> u64 {
-        self.0.ty.len()
+        self.inner().ty.len()
     }
 
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
-        self.0.ty.is_empty()
+        self.inner().ty.is_empty()
     }
 
     /// Where the array was made.
     pub fn place(&self) -> Place {
-        self.0.place
+        self.inner().place
     }
 
     /// Whether it is a value of a function that is being traced.
     pub fn is_traced(&self) -> bool {
-        matches!(self.0.value, Value::Traced(..))
+        matches!(self.inner().value, Value::Traced(..))
     }
 
     /// The first error on the way to the array, if there was one.
     pub fn error(&self) -> Option<&Error> {
-        match &self.0.value {
+        match &self.inner().value {
             Value::Failed(error) => {
                 error.seen();
                 Some(error)
@@ -139,29 +134,10 @@ impl Array {
 
     /// The elements' memory.
     pub(crate) fn buffer(&self) -> Option<&Buffer> {
-        match &self.0.value {
+        match &self.inner().value {
             Value::Concrete(buffer) => Some(buffer),
             _ => None,
         }
-    }
-
-    /// The memory, if this is the only handle to it; else the array.
-    pub(crate) fn into_buffer(self) -> std::result::Result<Buffer, Array> {
-        match Arc::try_unwrap(self.0) {
-            Ok(Inner { value: Value::Concrete(buffer), .. }) => Ok(buffer),
-            Ok(inner) => Err(Array(Arc::new(inner))),
-            Err(shared) => Err(Array(shared)),
-        }
-    }
-
-    /// Whether this is the only handle to the memory.
-    pub(crate) fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
-    }
-
-    /// What tells this array's handles from others'.
-    pub(crate) fn identity(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
     }
 
     /// The address of the first element, for those who want to see that it does not change; None
@@ -174,10 +150,10 @@ impl Array {
 /// Element type, shape and, of small concrete arrays, the elements.
 impl fmt::Debug for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.value {
+        match &self.inner().value {
             Value::Concrete(_) => read::show(self, f),
-            Value::Traced(..) => write!(f, "Traced({})", self.0.ty),
-            Value::Shape => write!(f, "Shape({})", self.0.ty),
+            Value::Traced(..) => write!(f, "Traced({})", self.inner().ty),
+            Value::Shape => write!(f, "Shape({})", self.inner().ty),
             Value::Failed(error) => write!(f, "Failed({error})"),
         }
     }

@@ -54,6 +54,17 @@ impl Operand {
             Operand::Complex(x) => ([x.re.to_bits(), x.im.to_bits()], DType::C128),
         };
         let parts = ops::convert::evaluate_parts(bits, from, dtype);
+        if !trace::is_tracing() && matches!(dtype, DType::F32 | DType::F64 | DType::I32) {
+            // The common numbers go to memory without a detour.
+            let bytes = &parts[0].to_le_bytes()[..dtype.size() as usize];
+            return match Buffer::from_bytes(bytes) {
+                Ok(buffer) => Array::concrete(TensorType::scalar(dtype), buffer, place),
+                Err(error) => Array::failed(
+                    TensorType::scalar(dtype),
+                    crate::Error::new(error.to_string(), place),
+                ),
+            };
+        }
         let literal = Literal::scalar(dtype, &parts[..dtype.parts() as usize]);
         literal_array(&literal, place)
     }

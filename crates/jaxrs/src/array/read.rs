@@ -58,6 +58,32 @@ impl Array {
     }
 }
 
+/// More elements than this are not printed in full.
+const PRINTED: u64 = 1000;
+
+struct Shown<'a>(&'a Literal);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ty = self.0.ty();
+        write!(f, "{ty} ")?;
+        if ty.len() <= PRINTED {
+            return axis(self.0, 0, 0, f);
+        }
+        f.write_str("[")?;
+        for at in 0..SHOWN {
+            element(self.0, at, f)?;
+            f.write_str(", ")?;
+        }
+        f.write_str("...]")
+    }
+}
+
+/// The type and the elements, of many only the first.
+pub(crate) fn text(literal: &Literal) -> String {
+    Shown(literal).to_string()
+}
+
 /// Writes the type and, of few elements, the elements.
 pub(super) fn show(array: &Array, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let ty = array.ty();

@@ -61,7 +61,7 @@ impl<T> Tree for Scalar<T> {
     }
 
     fn structure(&self, structure: &mut Structure) {
-        structure.note('*');
+        structure.array();
     }
 }
 

@@ -138,6 +138,7 @@ impl At<'_, '_> {
             }
             Op::BitcastConvert(_)
             | Op::Check(_)
+            | Op::Print(_)
             | Op::CustomCall(_)
             | Op::RngBitGenerator(_)
             | Op::Sort(_)

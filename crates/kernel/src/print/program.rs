@@ -173,6 +173,8 @@ fn call(library: &Library) -> String {
         Library::Fft(fft) => {
             format!("fft {} {} {:?}x{} ", fft.kind.name(), fft.batch, fft.lengths, fft.part)
         }
+        Library::Print { label, axes: 0 } => format!("print {label:?} "),
+        Library::Print { label, axes } => format!("print {label:?} by {axes} axes "),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::dag::Dag;
 use crate::walk::{Roots, is_invariant, lists, own_results, reads};
 use jaxrs_kernel::program::{
-    Branch, Donation, Program, Sharing, Step, StepKind, Storage, ValueId, While,
+    Branch, Donation, Library, Program, Sharing, Step, StepKind, Storage, ValueId, While,
 };
 use rustc_hash::FxHashMap;
 
@@ -166,6 +166,12 @@ impl Graph {
         for (s, step) in steps.iter().enumerate() {
             graph.shares[s] = sharing(program, roots, step, &item_of);
             graph.transient.push(transient(program, roots, step));
+        }
+        let mut last = None;
+        for (s, _) in steps.iter().enumerate().filter(|(_, step)| prints(step)) {
+            if let Some(last) = last.replace(s as u32) {
+                graph.dag.add(last, s as u32);
+            }
         }
         graph.readers_first(program, roots, steps, scope, &read_by, &maker);
         graph
@@ -360,6 +366,14 @@ fn sharing(
     }
     pairs.retain(|&(r, o)| r != o);
     pairs
+}
+
+/// Whether a step, or one inside of it, shows values: such steps keep their order.
+fn prints(step: &Step) -> bool {
+    match &step.kind {
+        StepKind::Library(Library::Print { .. }) => true,
+        _ => lists(step).into_iter().flatten().any(prints),
+    }
 }
 
 /// Bytes that a step needs while it runs: its scratch, or the peak of what it holds inside.

@@ -9,7 +9,7 @@ use crate::ops::OpView;
 use crate::region;
 use crate::transform::{
     Batch, Jvp, Linearized, Rule, Rules, Transposition, backward_slice, batch, jvp, linearize,
-    needed, transpose_some,
+    needed, transpose_some, with_effects,
 };
 
 /// The region as a function, with the values that it takes: operands, then those of enclosing
@@ -73,7 +73,7 @@ impl Checkpoint {
         let residuals = &primal.results()[count..];
         let values = cx.values(&operands);
         let to = [&primal.results()[..count], &given.kept].concat();
-        let forward = backward_slice(primal, primal.parameters(), &to);
+        let forward = with_effects(primal, primal.parameters(), &to);
         let out = emit(&mut cx.primal(), self, &values, |b, x| Ok(b.inline(&forward, x)))?;
         let mut from: Vec<ValueId> =
             given.parameters.iter().map(|&n| primal.parameters()[n]).collect();

@@ -14,7 +14,7 @@ use crate::ops::OpView;
 use crate::region;
 use crate::transform::{
     Batch, Jvp, Linearized, Rule, Rules, Transposition, backward_slice, batch, invariant,
-    jvp, linearize,
+    jvp, linearize, with_effects,
 };
 
 /// A scan whose region uses no values of enclosing blocks: they are constants.
@@ -281,7 +281,7 @@ impl Kept {
         from.splice(closed.scan.consts..closed.scan.consts, self.once.iter().copied());
         let mut to = primal.results()[..count].to_vec();
         to.extend(&self.stacked);
-        backward_slice(primal, &from, &to)
+        with_effects(primal, &from, &to)
     }
 }
 
