@@ -2,7 +2,8 @@
 //!
 //! [`compile`] makes an [`Executable`] of a planned program: one function a distinct kernel
 //! (`codegen::nest`), one entry for the whole program (`codegen::entry`), both with Cranelift, and
-//! prepared [`library`] steps for contractions, convolutions and sorts.
+//! prepared [`library`] steps for contractions, convolutions, sorts, linear algebra and Fourier
+//! transforms.
 
 mod codegen;
 mod executable;
@@ -345,6 +346,15 @@ fn fingerprint(kernel: &Kernel) -> u64 {
     hash.finish()
 }
 
+/// Bytes that the library steps of a program may allocate outside the plan, and keep.
+pub fn library_scratch_bytes(planned: &Planned) -> u64 {
+    let mut bytes = 0;
+    library_steps(&planned.program, &planned.program.body, &mut |_, library, operands| {
+        bytes += library::library_scratch_bytes(library, operands, planned.threads as usize);
+    });
+    bytes
+}
+
 /// Prepares the library steps of a list and of the lists inside.
 fn prepare_library(
     program: &Program,
@@ -352,41 +362,53 @@ fn prepare_library(
     prepared: &mut Vec<(LibraryStep, Option<KernelId>)>,
     numbers: &mut FxHashMap<StepId, u32>,
 ) {
+    library_steps(program, steps, &mut |step, library, operands| {
+        let comparator = match library {
+            Library::Sort(sort) => match sort.order {
+                SortOrder::Kernel(kernel) => Some(kernel),
+                SortOrder::Key { .. } => None,
+            },
+            Library::Dot(_)
+            | Library::Convolution(_)
+            | Library::TopK { .. }
+            | Library::Print { .. }
+            | Library::Linalg(_)
+            | Library::Fft(_) => None,
+        };
+        numbers.insert(step, prepared.len() as u32);
+        prepared.push((LibraryStep::new(library, operands), comparator));
+    });
+}
+
+/// An operand's element type and shape.
+type Operand = (DType, Vec<u64>);
+
+/// Calls `f` with each library step of a list and of the lists inside, and its operands' types.
+fn library_steps(
+    program: &Program,
+    steps: &[Step],
+    f: &mut dyn FnMut(StepId, &Library, &[Operand]),
+) {
     for step in steps {
         match &step.kind {
             StepKind::Library(library) => {
-                let operands: Vec<(DType, Vec<u64>)> = step
-                    .operands
-                    .iter()
-                    .map(|&value| {
-                        (program.values[value].dtype, program.values[value].shape.clone())
-                    })
-                    .collect();
-                let comparator = match library {
-                    Library::Sort(sort) => match sort.order {
-                        SortOrder::Kernel(kernel) => Some(kernel),
-                        SortOrder::Key { .. } => None,
-                    },
-                    Library::Dot(_)
-                    | Library::Convolution(_)
-                    | Library::TopK { .. }
-                    | Library::Print { .. }
-                    | Library::Linalg(_)
-                    | Library::Fft(_) => None,
+                let ty = |&value| {
+                    let value: &jaxrs_kernel::program::Value = &program.values[value];
+                    (value.dtype, value.shape.clone())
                 };
-                numbers.insert(step.id, prepared.len() as u32);
-                prepared.push((LibraryStep::new(library, &operands), comparator));
+                let operands: Vec<Operand> = step.operands.iter().map(ty).collect();
+                f(step.id, library, &operands);
             }
             StepKind::While(inner) => {
-                prepare_library(program, &inner.condition, prepared, numbers);
-                prepare_library(program, &inner.body, prepared, numbers);
+                library_steps(program, &inner.condition, f);
+                library_steps(program, &inner.body, f);
             }
             StepKind::Case(inner) => {
                 for branch in &inner.branches {
-                    prepare_library(program, &branch.steps, prepared, numbers);
+                    library_steps(program, &branch.steps, f);
                 }
             }
-            StepKind::Tile(tile) => prepare_library(program, &tile.steps, prepared, numbers),
+            StepKind::Tile(tile) => library_steps(program, &tile.steps, f),
             StepKind::Kernel(_) | StepKind::Copy => {}
         }
     }

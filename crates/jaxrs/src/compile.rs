@@ -122,7 +122,8 @@ pub struct PlannedProgram {
 impl PlannedProgram {
     /// The plan as text, JSON or a page; `name` is the program's, for people.
     pub fn report(&self, name: &str) -> Report {
-        Report::new(&self.planned, name)
+        let library_scratch_bytes = jaxrs_cpu::library_scratch_bytes(&self.planned);
+        Report { library_scratch_bytes, ..Report::new(&self.planned, name) }
     }
 
     /// The planned program.

@@ -356,3 +356,135 @@ impl<T: FftNum> Plan<T> {
 fn reciprocal<T: FftNum>(length: usize) -> T {
     T::from_f64(1.0 / length as f64).expect("a float")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::LibraryStep;
+    use super::super::tests::{Random, aligned};
+    use super::*;
+
+    /// The transform of lines along an axis, from the definition.
+    fn along(data: &[[f64; 2]], shape: &[usize], axis: usize, inverse: bool) -> Vec<[f64; 2]> {
+        let length = shape[axis];
+        let inner: usize = shape[axis + 1..].iter().product();
+        let sign = if inverse { 1.0 } else { -1.0 };
+        let scale = if inverse { 1.0 / length as f64 } else { 1.0 };
+        let element = |at: usize| {
+            let (outer, k, i) = (at / inner / length, at / inner % length, at % inner);
+            let mut sum = [0.0; 2];
+            for n in 0..length {
+                let [re, im] = data[(outer * length + n) * inner + i];
+                let angle = sign * std::f64::consts::TAU * (k * n % length) as f64 / length as f64;
+                let (sin, cos) = angle.sin_cos();
+                sum[0] += re * cos - im * sin;
+                sum[1] += re * sin + im * cos;
+            }
+            sum.map(|part| part * scale)
+        };
+        (0..data.len()).map(element).collect()
+    }
+
+    fn run(fft: &program::Fft, threads: usize, from: &mut [f64], to: Option<usize>) -> Vec<f64> {
+        let library = Library::Fft(fft.clone());
+        let step = LibraryStep::new(&library, &[]);
+        let mut memory = aligned(scratch(&library).per_thread.0 as usize * threads);
+        let mut out = vec![f64::NAN; to.unwrap_or(0)];
+        let result = if to.is_some() { out.as_mut_ptr() } else { from.as_mut_ptr() };
+        let pointers = [from.as_mut_ptr().cast(), result.cast()];
+        // SAFETY: the buffers have the shapes' lengths; complex sides may be one.
+        unsafe { step.run(&Pool::shared(threads), pointers.as_ptr(), memory.as_mut_ptr()) };
+        if to.is_some() { out } else { from.to_vec() }
+    }
+
+    fn near(a: &[f64], b: &[f64], what: &str) {
+        assert_eq!(a.len(), b.len(), "{what}");
+        let far = a.iter().zip(b).any(|(a, b)| (a - b).abs() > 1e-9 || a.is_nan());
+        assert!(!far, "{what}");
+    }
+
+    #[test]
+    fn every_kind_length_and_count_of_axes() {
+        let mut random = Random::new(5);
+        for lengths in [
+            &[1][..],
+            &[2],
+            &[7],
+            &[16],
+            &[31],
+            &[90],
+            &[1021],
+            &[1, 5],
+            &[6, 1],
+            &[12, 20],
+            &[3, 17],
+            &[4, 5, 6],
+            &[2, 1, 9],
+        ] {
+            for batch in [0, 1, 3] {
+                let count: usize = batch * lengths.iter().product::<usize>();
+                let mut number = || (random.below(2001) as f64 - 1000.0) / 1000.0;
+                let complex: Vec<[f64; 2]> = (0..count).map(|_| [number(), number()]).collect();
+                let real: Vec<[f64; 2]> = complex.iter().map(|x| [x[0], 0.0]).collect();
+                let mut shape = vec![batch];
+                shape.extend(lengths);
+                let of = |data: &[[f64; 2]], inverse| {
+                    (1..shape.len()).fold(data.to_vec(), |d, axis| along(&d, &shape, axis, inverse))
+                };
+                let fft = |kind| program::Fft {
+                    kind,
+                    part: DType::F64,
+                    batch: batch as u64,
+                    lengths: lengths.iter().map(|&length| length as u64).collect(),
+                };
+                let what = format!("{batch} x {lengths:?}");
+                for threads in [1, 3] {
+                    for (kind, inverse) in [(FftKind::Forward, false), (FftKind::Inverse, true)] {
+                        let expected = of(&complex, inverse).concat();
+                        let mut from = complex.concat();
+                        let got = run(&fft(kind), threads, &mut from, Some(2 * count));
+                        near(&got, &expected, &what);
+                        near(&from, &complex.concat(), &what);
+                        near(&run(&fft(kind), threads, &mut from, None), &expected, &what);
+                    }
+                    let last = lengths[lengths.len() - 1];
+                    let half = last / 2 + 1;
+                    let expected: Vec<[f64; 2]> = of(&real, false)
+                        .chunks(last)
+                        .flat_map(|line| line[..half].to_vec())
+                        .collect();
+                    let mut from: Vec<f64> = real.iter().map(|x| x[0]).collect();
+                    let kind = FftKind::RealForward;
+                    let mut got = run(&fft(kind), threads, &mut from, Some(2 * expected.len()));
+                    near(&got, &expected.concat(), &what);
+                    let kind = FftKind::RealInverse;
+                    near(&run(&fft(kind), threads, &mut got, Some(count)), &from, &what);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn common_lengths_need_no_more_than_is_planned() {
+        for length in
+            [1, 2, 3, 5, 7, 12, 30, 64, 97, 100, 127, 500, 641, 1000, 1021, 1024, 1031, 4096]
+        {
+            for lengths in [vec![length], vec![3, length], vec![length, 4]] {
+                for kind in
+                    [FftKind::Forward, FftKind::Inverse, FftKind::RealForward, FftKind::RealInverse]
+                {
+                    for part in [DType::F32, DType::F64] {
+                        let fft = program::Fft { kind, part, batch: 2, lengths: lengths.clone() };
+                        assert_eq!(Fft::new(&fft, 0).spare_bytes(2), 0, "{fft:?}");
+                    }
+                }
+            }
+        }
+        let long = program::Fft {
+            kind: FftKind::Forward,
+            part: DType::F32,
+            batch: 1,
+            lengths: vec![1 << 20],
+        };
+        assert!(Fft::new(&long, 0).spare_bytes(2) >= 8 << 20);
+    }
+}

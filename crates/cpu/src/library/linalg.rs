@@ -293,3 +293,171 @@ loops!(
     avx512, true, [32, 16, 8],
     #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma")]
 );
+
+#[cfg(test)]
+mod tests {
+    use super::super::LibraryStep;
+    use super::super::tests::{Random, aligned, machines};
+    use super::*;
+    use jaxrs_kernel::linalg::{Plain, Solve, Turn, Vectors, cells as of};
+    use jaxrs_kernel::program::Library;
+
+    /// Bytes of the results of matrices, by the plain loops.
+    fn expected(linalg: &program::Linalg, operands: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let routine = linalg.routine;
+        let shape = linalg.shape.map(|extent| extent as usize);
+        let (count, begin) = routine.operands();
+        let mut first = operands[begin].clone();
+        let mut beside = if count == 2 { operands[1 - begin].clone() } else { Vec::new() };
+        let batch = linalg.batch as usize;
+        let mut results: Vec<Vec<f64>> = Vec::new();
+        let [elements, wide] = routine.memory(shape);
+        let (mut elements, mut wide) = (vec![0.0; elements], vec![0.0; wide]);
+        for &place in routine.results() {
+            results.push(vec![0.0; batch * routine.len(place, shape)]);
+        }
+        for n in 0..batch {
+            let len = routine.len(Place::First, shape);
+            let beside_len = routine.beside_len(shape);
+            let lens =
+                [Place::More(0), Place::More(1), Place::Values].map(|p| routine.len(p, shape));
+            let [mut left, mut right, mut values] = lens.map(|len| vec![0.0; len]);
+            let mut pivots = vec![0; lens[2]];
+            let mut info = [0];
+            let call = Call {
+                shape,
+                beside: of(&mut beside[n * beside_len..(n + 1) * beside_len]),
+                first: of(&mut first[n * len..(n + 1) * len]),
+                more: [of(&mut left), of(&mut right)],
+                values: of(&mut values),
+                pivots: of(&mut pivots),
+                info: of(&mut info).first(),
+            };
+            routine.run(Plain, &call, Memory { elements: &mut elements, wide: &mut wide });
+            for (result, &place) in results.iter_mut().zip(routine.results()) {
+                let part = match place {
+                    Place::First => first[n * len..(n + 1) * len].to_vec(),
+                    Place::More(0) => left.clone(),
+                    Place::More(_) => right.clone(),
+                    Place::Values => values.clone(),
+                    Place::Pivots => pivots.iter().map(|&p| p.into()).collect(),
+                    Place::Info => vec![info[0].into()],
+                };
+                result[n * part.len()..(n + 1) * part.len()].copy_from_slice(&part);
+            }
+        }
+        results
+    }
+
+    /// Compares a routine on random matrices with the plain loops, on every machine and with
+    /// threads, apart and in place.
+    fn check(routine: Routine, batch: u64, shape: [u64; 2]) {
+        let linalg = program::Linalg { routine, dtype: DType::F64, batch, shape };
+        let extents = shape.map(|extent| extent as usize);
+        let mut random = Random::new(batch + shape[0] * 7 + shape[1]);
+        let mut numbers = |count: usize| -> Vec<f64> {
+            (0..count).map(|_| (random.below(2001) as f64 - 1000.0) / 1000.0).collect()
+        };
+        let (count, begin) = routine.operands();
+        let mut operands = vec![Vec::new(); count];
+        for (n, operand) in operands.iter_mut().enumerate() {
+            let each = if n == begin {
+                routine.len(Place::First, extents)
+            } else {
+                routine.beside_len(extents)
+            };
+            *operand = numbers(batch as usize * each);
+            let size = (each as f64).sqrt() as usize;
+            if size * size == each && size > 0 {
+                let diagonal = (0..operand.len()).filter(|at| at % each % (size + 1) == 0);
+                diagonal.for_each(|at| operand[at] += size as f64);
+            }
+        }
+        let expected = expected(&linalg, &operands);
+        let library = Library::Linalg(linalg);
+        let scratch = jaxrs_kernel::scratch::scratch(&library).per_thread.0 as usize;
+        for machine in machines() {
+            for (threads, in_place) in [(1, false), (3, true)] {
+                let step = LibraryStep::with(&library, &[], machine);
+                let mut memory = aligned(scratch * threads);
+                memory.fill(0xff);
+                let mut inputs = operands.clone();
+                let mut results: Vec<Vec<f64>> =
+                    expected.iter().map(|result| vec![f64::NAN; result.len()]).collect();
+                let mut pointers: Vec<*mut u8> =
+                    inputs.iter_mut().map(|input| input.as_mut_ptr().cast()).collect();
+                pointers.extend(results.iter_mut().map(|result| result.as_mut_ptr().cast::<u8>()));
+                if in_place {
+                    pointers[count] = pointers[begin];
+                }
+                // SAFETY: the buffers have the results' lengths, integers in more than they need.
+                unsafe {
+                    step.run(&Pool::shared(threads), pointers.as_ptr(), memory.as_mut_ptr());
+                }
+                if in_place {
+                    results[0].copy_from_slice(&inputs[begin]);
+                }
+                for ((got, expected), place) in results.iter().zip(&expected).zip(routine.results())
+                {
+                    let what = format!("{linalg:?} {machine:?} {threads} {place:?}");
+                    if matches!(place, Place::Pivots | Place::Info) {
+                        let got = got.as_ptr().cast::<i32>();
+                        for (at, &expected) in expected.iter().enumerate() {
+                            // SAFETY: the buffer has room for twice as many.
+                            let got = unsafe { got.add(at).read() };
+                            assert_eq!(f64::from(got), expected, "{what}");
+                        }
+                        continue;
+                    }
+                    for (a, b) in got.iter().zip(expected) {
+                        assert!(
+                            (a - b).abs() < 1e-9 || a.is_nan() && b.is_nan(),
+                            "{what}: {a}, {b}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn machines_and_threads_agree_with_the_plain_loops() {
+        let solve = |left, lower, turn| Routine::Solve(Solve { left, lower, unit: false, turn });
+        for (routine, shapes) in [
+            (Routine::Cholesky { lower: true, info: true }, &[[5, 5], [40, 40]][..]),
+            (solve(true, true, Turn::None), &[[30, 20], [30, 1]]),
+            (solve(true, false, Turn::Transpose), &[[30, 2], [18, 40]]),
+            (solve(false, true, Turn::None), &[[9, 33]]),
+            (Routine::Lu, &[[20, 33], [40, 20]]),
+            (Routine::Qr, &[[20, 30], [30, 20]]),
+            (Routine::Reflections { count: 5 }, &[[20, 7]]),
+            (Routine::Eigh { lower: true }, &[[17, 17]]),
+            (
+                Routine::Svd { vectors: Vectors { computed: true, full: false } },
+                &[[9, 12], [12, 9]],
+            ),
+        ] {
+            for &shape in shapes {
+                for batch in [0, 1, 3] {
+                    check(routine, batch, shape);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn narrow_floats_are_computed_in_wider_copies() {
+        let routine = Routine::Cholesky { lower: true, info: false };
+        let linalg = program::Linalg { routine, dtype: DType::BF16, batch: 2, shape: [2, 2] };
+        let library = Library::Linalg(linalg);
+        let mut x: Vec<bf16> =
+            [4.0, 9.0, 2.0, 5.0, 9.0, 0.0, 3.0, 2.0].map(bf16::from_f32).to_vec();
+        let mut y = vec![bf16::ZERO; 8];
+        let mut scratch = aligned(jaxrs_kernel::scratch::scratch(&library).per_thread.0 as usize);
+        let pointers = [x.as_mut_ptr().cast(), y.as_mut_ptr().cast()];
+        let step = LibraryStep::new(&library, &[]);
+        // SAFETY: the buffers have the shapes' lengths.
+        unsafe { step.run(&Pool::shared(1), pointers.as_ptr(), scratch.as_mut_ptr()) };
+        assert_eq!(y, [2.0, 0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 1.0].map(bf16::from_f32));
+    }
+}

@@ -6,6 +6,8 @@ use super::{Matrix, Scalar};
 
 /// Rows that are solved one by one.
 const FEW: usize = 16;
+/// Columns that are copied together.
+const STRIP: usize = 32;
 /// Right sides below which each is solved by itself.
 const THIN: usize = 4;
 
@@ -84,8 +86,25 @@ pub(super) fn lower_solve<S: Scalar>(
     }
 }
 
-/// [`lower_solve`] row by row.
+/// [`lower_solve`] of few rows; rows that are no neighbours in memory are copied, a strip at a time.
 fn few<S: Scalar>(leaf: impl Leaf, l: Matrix<'_, S>, x: Matrix<'_, S>, unit: bool) {
+    let rows = l.rows();
+    if rows == 0 || x.columns() < THIN || x.row(0, 0..x.columns()).is_some() {
+        return by_rows(leaf, l, x, unit);
+    }
+    let mut memory = [S::default(); FEW * STRIP];
+    for first in (0..x.columns()).step_by(STRIP) {
+        let columns = first..x.columns().min(first + STRIP);
+        let strip = Matrix::new(super::cells(&mut memory), rows, columns.len());
+        let part = x.block(0..rows, columns);
+        strip.copy_from(part);
+        by_rows(leaf, l, strip, unit);
+        part.copy_from(strip);
+    }
+}
+
+/// [`lower_solve`] row by row.
+fn by_rows<S: Scalar>(leaf: impl Leaf, l: Matrix<'_, S>, x: Matrix<'_, S>, unit: bool) {
     let columns = 0..x.columns();
     for row in 0..l.rows() {
         let line = x.row(row, columns.clone());

@@ -31,7 +31,7 @@ pub struct Report {
     pub arena_bytes: u64,
     /// The height of the arena's values alone, where they are.
     pub arena_without_scratch_bytes: u64,
-    /// What library calls allocate outside the plan.
+    /// What library calls allocate outside the plan; whoever has the library fills it in.
     pub library_scratch_bytes: u64,
     /// The largest sum of arena bytes in use at one point.
     pub lower_bound_bytes: u64,
