@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use jaxrs_ir::Location;
+use std::cell::Cell;
 use std::fmt;
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +15,30 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place(&'static panic::Location<'static>);
 
+thread_local! {
+    /// The place of the operation whose parts are being recorded, if one is.
+    static WHOLE: Cell<Option<Place>> = const { Cell::new(None) };
+}
+
 impl Place {
-    /// The caller's place.
+    /// The caller's place; inside of [`Place::during`], that place.
     #[track_caller]
     pub fn here() -> Place {
-        Place(panic::Location::caller())
+        WHOLE.get().unwrap_or(Place(panic::Location::caller()))
+    }
+
+    /// Runs what makes up one operation: all its parts stand at this place.
+    pub(crate) fn during<R>(self, f: impl FnOnce() -> R) -> R {
+        struct Restore(Option<Place>);
+
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                WHOLE.set(self.0);
+            }
+        }
+
+        let _restore = Restore(WHOLE.replace(Some(self)));
+        f()
     }
 
     /// The file.

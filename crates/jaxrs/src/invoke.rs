@@ -91,7 +91,7 @@ impl Frame {
             return Ok(());
         }
         self.identities.clear();
-        let identities = self.leaves.iter().enumerate().map(|(n, l)| (l.array.identity(), n));
+        let identities = self.leaves.iter().enumerate().map(|(n, l)| (l.array.key(), n));
         self.identities.extend(identities);
         self.identities.sort_unstable();
         // Equal ones stand together.

@@ -23,6 +23,7 @@ mod import;
 mod invoke;
 pub mod jit;
 mod nans;
+pub mod nn;
 mod stages;
 pub mod tensor;
 mod trace;
@@ -32,7 +33,7 @@ pub mod tree;
 // What `#[jit]` and `#[derive(Tree)]` expand to names the crate from outside.
 extern crate self as jaxrs;
 
-pub use array::{Array, Element, LiveArray, Operand, Scalar, live_arrays};
+pub use array::{Array, Element, LiveArray, NewAxis, Operand, Scalar, keep, live_arrays};
 pub use cache::CacheStats;
 pub use control::{
     Policy, associative_scan, checkpoint, checkpoint_policy, cond, custom_jvp, custom_vjp,
@@ -57,9 +58,10 @@ pub use tree::Tree;
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        Array, DType, Element, Policy, Scalar, Tree, associative_scan, checkpoint,
-        checkpoint_policy, cond, custom_jvp, custom_vjp, fori_loop, grad, hessian, jacfwd, jacrev,
-        jit, jit_donate, jvp, linearize, map_batched, scan, scan_reverse, stop_gradient, switch,
-        value_and_grad, value_and_grad_aux, vjp, vmap, vmap_axes, while_loop,
+        Array, DType, Element, NewAxis, Policy, Scalar, Tree, associative_scan, checkpoint,
+        checkpoint_policy, cond, custom_jvp, custom_vjp, fori_loop, grad, hessian, i, jacfwd,
+        jacrev, jit, jit_donate, jvp, keep, linearize, map_batched, nn, scan, scan_reverse,
+        stop_gradient, switch, value_and_grad, value_and_grad_aux, vjp, vmap, vmap_axes,
+        while_loop,
     };
 }

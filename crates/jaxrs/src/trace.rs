@@ -126,7 +126,7 @@ fn import(array: &Array, place: Place) -> Result<ValueId, Error> {
             return Err(ended(array, place));
         }
         let top = &mut stack[depth];
-        let key = array.identity();
+        let key = array.key();
         if let Some(&value) = top.captured.get(&key) {
             return Ok(value);
         }
@@ -184,6 +184,43 @@ pub(crate) fn one(
     f: impl FnOnce(&mut Builder<'_>, &[ValueId]) -> Result<ValueId, String>,
 ) -> Array {
     let mut results = record(operands, 1, place, |b, values| Ok(vec![f(b, values)?]));
+    results.pop().expect("one result was asked for")
+}
+
+/// An operation made of others, on arrays in place of the operands: recorded as its parts, or,
+/// outside of traced functions, run as one.
+pub(crate) fn composed(
+    operands: &[&Array],
+    results: usize,
+    place: Place,
+    f: impl FnOnce(&[Array]) -> Vec<Array>,
+) -> Vec<Array> {
+    let operands: Vec<Array> = operands.iter().map(|&array| array.clone()).collect();
+    if is_tracing() {
+        return place.during(|| f(&operands));
+    }
+    let types: Vec<TensorType> = operands.iter().map(|array| array.ty().clone()).collect();
+    let broken = operands.iter().find_map(|array| match array.value() {
+        Value::Failed(error) => Some(error.clone()),
+        _ => None,
+    });
+    let traced = match broken {
+        Some(error) => Err(error),
+        None => place.during(|| trace("main", &types, place, |arrays| f(&arrays))),
+    };
+    match traced {
+        Ok(traced) => call(&traced.function, &traced.operands(&operands), place),
+        Err(error) => {
+            let ty = types.into_iter().next();
+            let ty = ty.unwrap_or_else(|| TensorType::scalar(jaxrs_ir::DType::F32));
+            (0..results).map(|_| Array::failed(ty.clone(), error.clone())).collect()
+        }
+    }
+}
+
+/// [`composed`] of one result.
+pub(crate) fn whole(operands: &[&Array], place: Place, f: impl FnOnce(&[Array]) -> Array) -> Array {
+    let mut results = composed(operands, 1, place, |arrays| vec![f(arrays)]);
     results.pop().expect("one result was asked for")
 }
 

@@ -110,7 +110,13 @@ impl Array {
         Array::new(TensorType::new(shape.into_shape(), dtype), Value::Shape, Place::here())
     }
 
-    /// `0, 1, ..., n - 1` as `i32`.
+    /// An array of the same type whose elements are all this number.
+    #[track_caller]
+    pub fn full_like(&self, value: impl Into<Operand>) -> Array {
+        Array::full_of(self.shape(), value, self.dtype())
+    }
+
+    /// `0, 1, ..., n - 1` as `i32`; see also [`Array::arange_by`].
     #[track_caller]
     pub fn arange(n: u64) -> Array {
         Array::iota(&TensorType::new([n], DType::I32), 0)

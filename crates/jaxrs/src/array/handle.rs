@@ -61,7 +61,7 @@ impl Array {
         Array(None)
     }
 
-    pub(super) fn inner(&self) -> &Inner {
+    pub(super) fn data(&self) -> &Inner {
         self.0.as_deref().expect("hollow arrays stay inside of calls")
     }
 
@@ -102,7 +102,7 @@ impl Array {
     }
 
     /// What tells this array's handles from others'.
-    pub(crate) fn identity(&self) -> usize {
+    pub(crate) fn key(&self) -> usize {
         self.0.as_ref().map_or(0, |inner| Arc::as_ptr(inner) as usize)
     }
 }

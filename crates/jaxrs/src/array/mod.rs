@@ -1,25 +1,39 @@
 //! [`Array`]: a tensor, concrete or traced.
 
+mod contract;
+mod conv;
 mod create;
+mod cumulative;
+mod einsum;
 mod element;
 mod elementwise;
 mod handle;
+mod index;
+mod join;
 mod live;
+mod logic;
+mod math;
 mod operand;
 mod operators;
+mod order;
+pub(crate) mod pool;
 mod promote;
+mod ranges;
 mod read;
 mod reduce;
 mod scalar;
 mod shape;
 
+pub use conv::{Conv, Padding};
 pub use element::Element;
+pub use index::{At, Ellipsis, Index, Mode, NewAxis};
+pub use join::{IntoCuts, PadMode};
 pub use live::{LiveArray, live_arrays};
 pub use operand::Operand;
 pub use promote::promote;
 pub(crate) use read::text;
 pub use scalar::Scalar;
-pub use shape::{IntoAxes, IntoShape};
+pub use shape::{IntoAxes, IntoPositions, IntoShape, Keep, keep};
 
 use crate::error::{Error, Place, Result};
 use crate::trace::TraceId;
@@ -66,53 +80,53 @@ impl Array {
     }
 
     pub(crate) fn value(&self) -> &Value {
-        &self.inner().value
+        &self.data().value
     }
 
     /// Element type and shape. Of an array that holds an error: those it would have, as far as
     /// they are known, else rank 0.
     pub fn ty(&self) -> &TensorType {
-        &self.inner().ty
+        &self.data().ty
     }
 
     /// The extents of the axes.
     pub fn shape(&self) -> &[u64] {
-        &self.inner().ty.shape
+        &self.data().ty.shape
     }
 
     /// The element type.
     pub fn dtype(&self) -> DType {
-        self.inner().ty.dtype
+        self.data().ty.dtype
     }
 
     /// The number of axes.
     pub fn rank(&self) -> usize {
-        self.inner().ty.rank()
+        self.data().ty.rank()
     }
 
     /// The number of elements.
     pub fn len(&self) -> u64 {
-        self.inner().ty.len()
+        self.data().ty.len()
     }
 
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
-        self.inner().ty.is_empty()
+        self.data().ty.is_empty()
     }
 
     /// Where the array was made.
     pub fn place(&self) -> Place {
-        self.inner().place
+        self.data().place
     }
 
     /// Whether it is a value of a function that is being traced.
     pub fn is_traced(&self) -> bool {
-        matches!(self.inner().value, Value::Traced(..))
+        matches!(self.data().value, Value::Traced(..))
     }
 
     /// The first error on the way to the array, if there was one.
     pub fn error(&self) -> Option<&Error> {
-        match &self.inner().value {
+        match &self.data().value {
             Value::Failed(error) => {
                 error.seen();
                 Some(error)
@@ -134,7 +148,7 @@ impl Array {
 
     /// The elements' memory.
     pub(crate) fn buffer(&self) -> Option<&Buffer> {
-        match &self.inner().value {
+        match &self.data().value {
             Value::Concrete(buffer) => Some(buffer),
             _ => None,
         }
@@ -150,10 +164,10 @@ impl Array {
 /// Element type, shape and, of small concrete arrays, the elements.
 impl fmt::Debug for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.inner().value {
+        match &self.data().value {
             Value::Concrete(_) => read::show(self, f),
-            Value::Traced(..) => write!(f, "Traced({})", self.inner().ty),
-            Value::Shape => write!(f, "Shape({})", self.inner().ty),
+            Value::Traced(..) => write!(f, "Traced({})", self.data().ty),
+            Value::Shape => write!(f, "Shape({})", self.data().ty),
             Value::Failed(error) => write!(f, "Failed({error})"),
         }
     }

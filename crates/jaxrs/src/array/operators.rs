@@ -1,10 +1,11 @@
-//! `+`, `-`, `*`, `/`, `%`, `&`, `|`, `^`, `!` and unary `-` on arrays and numbers, with
+//! `+`, `-`, `*`, `/`, `%`, `&`, `|`, `^`, `<<`, `>>`, `!` and unary `-` on arrays and numbers, with
 //! broadcasting and promotion.
 
+use super::logic::{shift_left, shift_right};
 use super::{Array, Operand};
 use std::ops::{
-    Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, Sub,
-    SubAssign,
+    Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, Shl, Shr,
+    Sub, SubAssign,
 };
 
 #[track_caller]
@@ -88,6 +89,8 @@ operators! {
     BitAnd bitand: and,
     BitOr bitor: or,
     BitXor bitxor: xor,
+    Shl shl: shift_left,
+    Shr shr: shift_right,
 }
 
 macro_rules! assignments {
