@@ -428,12 +428,18 @@ pub fn stop_gradient(array: &Array) -> Array {
         return array.clone();
     }
     let place = Place::here();
-    trace::one(&[array], place, |b, values| {
-        let ty = b.ty(values[0]);
-        let primal = b.region(std::slice::from_ref(&ty), |_, x| Ok(vec![x[0]]))?;
-        let rule = b.region(&[ty.clone(), ty], |b, x| Ok(vec![x[0], b.full_like(x[0], 0.0)?]))?;
-        Ok(b.push(ops::CustomJvp, values, &[primal, rule])?[0])
-    })
+    trace::one(&[array], place, |b, values| without_tangent(b, values[0]))
+}
+
+/// The value itself, whose derivative is zero.
+pub(crate) fn without_tangent(b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, String> {
+    let ty = b.ty(x);
+    if !is_differentiable(ty.dtype) {
+        return Ok(x);
+    }
+    let primal = b.region(std::slice::from_ref(&ty), |_, x| Ok(vec![x[0]]))?;
+    let rule = b.region(&[ty.clone(), ty], |b, x| Ok(vec![x[0], b.full_like(x[0], 0.0)?]))?;
+    Ok(b.push(ops::CustomJvp, &[x], &[primal, rule])?[0])
 }
 
 /// Tangents (or cotangents) in the form of a tree, from those of the leaves that have one.

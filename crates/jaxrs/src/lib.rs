@@ -19,6 +19,7 @@ mod device;
 mod donation;
 mod eager;
 mod error;
+pub mod files;
 mod import;
 mod invoke;
 pub mod jit;

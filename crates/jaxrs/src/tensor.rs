@@ -102,7 +102,7 @@ pub fn load(path: &Path, types: &[TensorType], role: Role) -> Result<Vec<Tensor>
             )));
         };
         let stored = format!("{:?}", view.dtype());
-        let dtype = NAMES.iter().find(|(n, _)| *n == stored).map(|(_, d)| *d);
+        let dtype = dtype_of(view.dtype());
         let shape: Vec<u64> = view.shape().iter().map(|&e| e as u64).collect();
         let wanted = &types[position];
         if dtype != Some(wanted.dtype) || shape != wanted.shape {
@@ -136,8 +136,7 @@ pub fn save(path: &Path, tensors: &[Tensor]) -> Result<(), TensorFileError> {
     let content = |message: String| TensorFileError::Content { path: shown.clone(), message };
     let mut views = Vec::new();
     for (position, tensor) in tensors.iter().enumerate() {
-        let stored = NAMES.iter().find(|(_, d)| *d == tensor.ty.dtype).map(|(n, _)| *n);
-        let dtype = stored.and_then(stored_dtype).ok_or_else(|| {
+        let dtype = stored_as(tensor.ty.dtype).ok_or_else(|| {
             content(format!(
                 "result {position} is {}, which safetensors has no type for; convert it in the \
                  program",
@@ -195,6 +194,18 @@ fn partial(path: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
     let name = format!(".{}.{}.partial", name.to_string_lossy(), std::process::id());
     let partial = target.with_file_name(name);
     Ok(Some((target, partial)))
+}
+
+/// The element type of a tensor in a file, if programs have it.
+pub(crate) fn dtype_of(stored: safetensors::Dtype) -> Option<DType> {
+    let stored = format!("{stored:?}");
+    NAMES.iter().find(|(name, _)| *name == stored).map(|(_, dtype)| *dtype)
+}
+
+/// The element type in files, if they have it.
+pub(crate) fn stored_as(dtype: DType) -> Option<safetensors::Dtype> {
+    let (name, _) = NAMES.iter().find(|(_, known)| *known == dtype)?;
+    stored_dtype(name)
 }
 
 fn stored_dtype(name: &str) -> Option<safetensors::Dtype> {

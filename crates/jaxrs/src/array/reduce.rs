@@ -2,10 +2,11 @@
 //! [`super::keep`] the reduced axes stay, with extent 1.
 
 use super::{Array, IntoAxes};
+use crate::control::without_tangent;
 use crate::error::Place;
 use crate::trace;
 use jaxrs_ir::builder::Builder;
-use jaxrs_ir::{DType, TensorType, ValueId, ops};
+use jaxrs_ir::{DType, TensorType, ValueId};
 use jaxrs_kernel::Compare;
 use jaxrs_kernel::dtype::Class;
 
@@ -45,19 +46,6 @@ pub(super) fn extreme(
         _ => f64::INFINITY * direction,
     };
     b.full(&TensorType::scalar(dtype), value)
-}
-
-/// The value itself, whose derivative is zero.
-pub(crate) fn without_tangent(b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, String> {
-    let dtype = b.ty(x).dtype;
-    let bits = match dtype {
-        DType::BF16 | DType::F16 => DType::U16,
-        DType::F32 => DType::U32,
-        DType::F64 => DType::U64,
-        _ => return Ok(x),
-    };
-    let integer = b.one(ops::BitcastConvert { to: bits }, &[x])?;
-    b.one(ops::BitcastConvert { to: dtype }, &[integer])
 }
 
 /// The value with the axes that a reduction has dropped put back, with extent 1.
