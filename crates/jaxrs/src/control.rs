@@ -9,6 +9,7 @@ use jaxrs_ir::builder::Builder;
 use jaxrs_ir::ops;
 use jaxrs_ir::transform::is_differentiable;
 use jaxrs_ir::{BlockId, DType, Function, TensorType, ValueId};
+use std::cell::RefCell;
 use std::ops::Range;
 
 pub use jaxrs_ir::ops::checkpoint::Policy;
@@ -460,8 +461,37 @@ fn float_types(types: &[TensorType]) -> Vec<TensorType> {
     types.iter().filter(|ty| is_differentiable(ty.dtype)).cloned().collect()
 }
 
+thread_local! {
+    /// The functions whose rules are being traced on this thread, by their places.
+    static RULES: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Traces a rule of the function made at a place. A function that its own rule uses is there the
+/// plain one: the rule would be traced without end.
+fn trace_rule<R: Tree>(
+    name: &str,
+    parameters: &[TensorType],
+    place: Place,
+    rule: impl FnOnce(Vec<Array>) -> R,
+) -> Result<Traced<R>, Error> {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            RULES.with_borrow_mut(Vec::pop);
+        }
+    }
+    RULES.with_borrow_mut(|places| places.push(place));
+    let _leave = Leave;
+    trace::trace(name, parameters, place, rule)
+}
+
+/// Whether a rule of the function made at a place is being traced.
+fn in_own_rule(place: Place) -> bool {
+    RULES.with_borrow(|places| places.contains(&place))
+}
+
 /// `f` with a derivative of its own: `rule` gives the results and their tangents for arguments and
-/// their tangents.
+/// their tangents. Where the rule itself uses the function, its derivative is that of `f`.
 #[track_caller]
 pub fn custom_jvp<A: Tree, R: Tree>(
     f: impl Fn(&A) -> R,
@@ -469,6 +499,9 @@ pub fn custom_jvp<A: Tree, R: Tree>(
 ) -> impl Fn(&A) -> R {
     let place = Place::here();
     move |argument| {
+        if in_own_rule(place) {
+            return f(argument);
+        }
         let attempt = || {
             let leaves = argument.leaves();
             if let Some(error) = first_error(&leaves) {
@@ -479,7 +512,7 @@ pub fn custom_jvp<A: Tree, R: Tree>(
                 f(&fill(argument, arrays))
             })?;
             let with_tangents = [parameters.clone(), float_types(&parameters)].concat();
-            let tangent = trace::trace("jvp", &with_tangents, place, |mut arrays| {
+            let tangent = trace_rule("jvp", &with_tangents, place, |mut arrays| {
                 let tangents = arrays.split_off(leaves.len());
                 let given = fill(argument, arrays);
                 let (result, out) = rule(&given, &fill_tangents(&given, tangents));
@@ -501,7 +534,8 @@ pub fn custom_jvp<A: Tree, R: Tree>(
 }
 
 /// `f` with a reverse mode of its own: `forward` gives the results and what `backward` needs to
-/// make the argument's cotangents from the results'.
+/// make the argument's cotangents from the results'. Where the rules themselves use the function,
+/// its derivative is that of `f`.
 #[track_caller]
 pub fn custom_vjp<A: Tree, R: Tree, S: Tree>(
     f: impl Fn(&A) -> R,
@@ -510,6 +544,9 @@ pub fn custom_vjp<A: Tree, R: Tree, S: Tree>(
 ) -> impl Fn(&A) -> R {
     let place = Place::here();
     move |argument| {
+        if in_own_rule(place) {
+            return f(argument);
+        }
         let attempt = || {
             let leaves = argument.leaves();
             if let Some(error) = first_error(&leaves) {
@@ -519,14 +556,14 @@ pub fn custom_vjp<A: Tree, R: Tree, S: Tree>(
             let primal = trace::trace("custom_vjp", &parameters, place, |arrays| {
                 f(&fill(argument, arrays))
             })?;
-            let first = trace::trace("forward", &parameters, place, |arrays| {
+            let first = trace_rule("forward", &parameters, place, |arrays| {
                 forward(&fill(argument, arrays))
             })?;
             let results = result_types(&primal.function);
             let residuals = result_types(&first.function).split_off(results.len());
             let taken = [residuals.clone(), float_types(&results)].concat();
             let (result, kept) = &first.result;
-            let second = trace::trace("backward", &taken, place, |mut arrays| {
+            let second = trace_rule("backward", &taken, place, |mut arrays| {
                 let cotangents = arrays.split_off(residuals.len());
                 let given = backward(&fill(kept, arrays), &fill_tangents(result, cotangents));
                 floats(&given)

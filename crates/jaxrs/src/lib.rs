@@ -25,6 +25,7 @@ mod invoke;
 pub mod jit;
 mod nans;
 pub mod nn;
+pub mod random;
 mod stages;
 pub mod tensor;
 mod trace;

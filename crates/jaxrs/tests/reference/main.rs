@@ -1,10 +1,12 @@
 //! Small functions, written here and in JAX (`tests/reference/*.py`, whose results are stored
 //! beside): values must be equal within rounding, and each script's cases must all be here.
 
+mod control;
 mod elementwise;
 mod gradients;
 mod indexing;
 mod products;
+mod random;
 mod reductions;
 mod shapes;
 
@@ -54,7 +56,12 @@ fn read(file: &SafeTensors<'_>, prefix: &str) -> BTreeMap<String, Array> {
             Dtype::BOOL => of::<bool>(bytes, shape),
             Dtype::I8 => of::<i8>(bytes, shape),
             Dtype::I32 => of::<i32>(bytes, shape),
+            Dtype::U8 => of::<u8>(bytes, shape),
+            Dtype::U16 => of::<u16>(bytes, shape),
             Dtype::U32 => of::<u32>(bytes, shape),
+            Dtype::U64 => of::<u64>(bytes, shape),
+            Dtype::F16 => of::<half::f16>(bytes, shape),
+            Dtype::F64 => of::<f64>(bytes, shape),
             Dtype::F32 => of::<f32>(bytes, shape),
             Dtype::C64 => of::<num_complex::Complex<f32>>(bytes, shape),
             other => panic!("{name}: {other:?} has no place in the scripts"),
@@ -149,4 +156,9 @@ fn arrays_are_as_in_jax() {
             gradients::CASES,
         ],
     );
+}
+
+#[test]
+fn random_numbers_and_control_flow_are_as_in_jax() {
+    check("programs", &[random::CASES, control::CASES]);
 }
