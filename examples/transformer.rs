@@ -63,9 +63,8 @@ impl Block {
     /// `x` is `[batch, length, width]`.
     fn apply(&self, x: &Array) -> Array {
         let (batch, length) = (x.shape()[0], x.shape()[1]);
-        let heads = |x: Array| {
-            x.reshape([batch, length, HEADS, WIDTH / HEADS]).transpose([0, 2, 1, 3])
-        };
+        let heads =
+            |x: Array| x.reshape([batch, length, HEADS, WIDTH / HEADS]).transpose([0, 2, 1, 3]);
         let parts = norm(x, &self.norms[0]).dot(&self.qkv).split(3, -1);
         let [q, k, v] = [0, 1, 2].map(|n: usize| heads(parts[n].clone()));
         let scores = q.matmul(&k.swap_axes(-1, -2)) / ((WIDTH / HEADS) as f64).sqrt();
@@ -115,7 +114,8 @@ fn main() -> jaxrs::Result<()> {
     let mut alphabet: Vec<char> = TEXT.chars().collect();
     alphabet.sort_unstable();
     alphabet.dedup();
-    let code = |c: char| alphabet.iter().position(|&a| a == c).expect("a letter of the text") as i32;
+    let code =
+        |c: char| alphabet.iter().position(|&a| a == c).expect("a letter of the text") as i32;
     let codes: Vec<i32> = TEXT.chars().map(code).collect();
 
     // Every window of the text that begins at a multiple of 21, and the letters after its own.

@@ -92,8 +92,8 @@ fn a_training_step_lowers_the_loss_in_place() -> Outcome {
     assert!(losses[19] < losses[0], "{losses:?}");
     assert_eq!(params.w1.address(), address);
     assert_eq!(params.name, "mlp");
-    // The other test calls it with the same form.
-    assert_eq!(sgd_step::cache_stats().misses, 1);
+    // Another test may trace the same form at the same time.
+    assert!(sgd_step::cache_stats().misses <= 2);
     Ok(())
 }
 
