@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::cache::{Cache, CacheStats};
 use crate::compile::Compiled;
 use crate::donation::Counters;
+use crate::dump;
 use crate::eager;
 use crate::error::{Error, Place, Result};
 use crate::invoke::{Frame, Leaf};
@@ -300,6 +301,15 @@ impl<'a> Call<'a> {
             let arrays: Vec<Array> = leaves.chain(entry.captures.iter().cloned()).collect();
             return Ok(fill(&entry.result, trace::call(&entry.function, &arrays, place)));
         }
+        let first = entry.compiled.get().is_none();
+        let prepared = Prepared(entry);
+        let dump = if first {
+            let arrays = frame.leaves.iter().map(|leaf| &leaf.array);
+            dump::begin(self.jitted.name, &prepared, arrays.chain(&prepared.0.captures))
+        } else {
+            None
+        };
+        let entry = prepared.0;
         let donation = entry
             .compiled(place)
             .and_then(|compiled| {
@@ -307,6 +317,9 @@ impl<'a> Call<'a> {
             })
             .map_err(|error| frame.keep(error))?;
         self.jitted.counters.count(donation);
+        if let Some(dump) = dump {
+            dump.finish(&frame.results);
+        }
         let mut results = frame.results.drain(..);
         Ok(entry.result.map(|_| results.next().expect("an array for each leaf")))
     }
@@ -319,6 +332,12 @@ fn fill<R: Tree>(template: &R, arrays: Vec<Array>) -> R {
 
 /// A function ready to be called.
 pub struct Prepared<R>(pub(crate) Arc<Entry<R>>);
+
+impl<R> Clone for Prepared<R> {
+    fn clone(&self) -> Prepared<R> {
+        Prepared(Arc::clone(&self.0))
+    }
+}
 
 impl<R: Tree> Prepared<R> {
     /// The function, to be looked at and compiled by hand.

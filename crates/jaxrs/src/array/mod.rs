@@ -33,6 +33,7 @@ pub use operand::Operand;
 pub use promote::promote;
 pub(crate) use read::text;
 pub use scalar::Scalar;
+pub(crate) use shape::axis as axis_of;
 pub use shape::{IntoAxes, IntoPositions, IntoShape, Keep, keep};
 
 use crate::error::{Error, Place, Result};
