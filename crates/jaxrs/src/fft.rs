@@ -57,9 +57,10 @@ fn along(x: &Array, axis: i64, kind: FftKind, length: Option<u64>, place: Place)
 fn over(x: &Array, count: usize, kind: FftKind, place: Place) -> Array {
     trace::one(&[x], place, |b, values| {
         let shape = b.ty(values[0]).shape;
-        let first = shape.len().checked_sub(count).ok_or_else(|| {
-            format!("fft: {} has less than {count} axes", b.ty(values[0]))
-        })?;
+        let first = shape
+            .len()
+            .checked_sub(count)
+            .ok_or_else(|| format!("fft: {} has less than {count} axes", b.ty(values[0])))?;
         last_axes(b, values[0], kind, shape[first..].to_vec())
     })
 }

@@ -117,9 +117,7 @@ pub fn solve(a: &Array, b: &Array) -> Array {
 #[track_caller]
 pub fn triangular_solve(a: &Array, b: &Array, lower: bool) -> Array {
     let solve = Solve { left: true, lower, unit: false, turn: Turn::None };
-    system(a, b, Place::here(), |builder, a, b| {
-        linalg::triangular_solve(builder, a, b, solve)
-    })
+    system(a, b, Place::here(), |builder, a, b| linalg::triangular_solve(builder, a, b, solve))
 }
 
 /// The inverses of square matrices.

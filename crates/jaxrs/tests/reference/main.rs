@@ -5,6 +5,7 @@ mod control;
 mod elementwise;
 mod gradients;
 mod indexing;
+mod linear;
 mod products;
 mod random;
 mod reductions;
@@ -161,4 +162,9 @@ fn arrays_are_as_in_jax() {
 #[test]
 fn random_numbers_and_control_flow_are_as_in_jax() {
     check("programs", &[random::CASES, control::CASES]);
+}
+
+#[test]
+fn linear_algebra_and_transforms_are_as_in_jax() {
+    check("linear", &[linear::CASES]);
 }
