@@ -98,6 +98,12 @@ pub struct CostAnalysis {
 }
 
 impl<R: Tree> Compiled<R> {
+    /// The arguments' types.
+    pub fn argument_types(&self) -> &[TensorType] {
+        let all = self.compiled().parameter_types();
+        &all[..all.len() - self.prepared.0.captures.len()]
+    }
+
     pub(crate) fn ready(entry: Entry<R>) -> Compiled<R> {
         Compiled { prepared: Prepared(Arc::new(entry)), used: Mutex::new(None) }
     }
@@ -174,9 +180,8 @@ impl<R: Tree> Compiled<R> {
         arguments.into_leaves(&mut frame.passing);
         let arrays = frame.passing.drain(..).enumerate();
         frame.leaves.extend(arrays.map(|(n, array)| Leaf::new(array, false, "", n)));
-        let all = self.compiled().parameter_types();
         frame.check(&entry.function.name, place)?;
-        frame.check_types(&all[..all.len() - entry.captures.len()], place)?;
+        frame.check_types(self.argument_types(), place)?;
         let leaves = frame.leaves.into_iter().map(|leaf| leaf.array);
         let arrays: Vec<Array> = leaves.chain(entry.captures.iter().cloned()).collect();
         let mut results = trace::call(&entry.function, &arrays, place).into_iter();
@@ -291,9 +296,8 @@ impl<R: Tree> Compiled<R> {
     fn run(&self, frame: &mut Frame, place: Place) -> Result<()> {
         let (entry, compiled) = (&self.prepared.0, self.compiled());
         let name = &entry.function.name;
-        let all = compiled.parameter_types();
         frame.check(name, place)?;
-        frame.check_types(&all[..all.len() - entry.captures.len()], place)?;
+        frame.check_types(self.argument_types(), place)?;
         frame.run(compiled, &entry.captures, entry.strict, name, place)?;
         Ok(())
     }

@@ -133,5 +133,100 @@ fn a_thousand_steps_allocate_nothing() -> Result<(), jaxrs::Error> {
         assert_eq!(count, 0, "the last one of {size} bytes");
         assert_eq!(addresses(&params.expect("put back")), before);
     }
+    library_calls()
+}
+
+/// Programs whose steps are library calls, and such with many arguments and with loops.
+fn programs() -> Vec<(&'static str, String)> {
+    let many: Vec<String> = (0..200).map(|n| format!("%x{n}: tensor<4xf32>")).collect();
+    let results = vec!["tensor<4xf32>"; 200].join(", ");
+    let values: Vec<String> = (0..200).map(|n| format!("%y{n}")).collect();
+    let body: String = (0..200)
+        .map(|n| format!("%y{n} = stablehlo.add %x{n}, %x{} : tensor<4xf32>\n", (n + 1) % 200))
+        .collect();
+    let one = |ty: &str, result: &str, body: &str| {
+        format!("func.func @main(%x: {ty}) -> {result} {{\n{body}\nreturn %y : {result}\n}}")
+    };
+    vec![
+        (
+            "200 arguments",
+            format!(
+                "func.func @main({}) -> ({results}) {{\n{body} return {} : {results}\n}}",
+                many.join(", "),
+                values.join(", ")
+            ),
+        ),
+        (
+            "dot",
+            one(
+                "tensor<300x300xf32>",
+                "tensor<300x300xf32>",
+                "%y = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : \
+                 (tensor<300x300xf32>, tensor<300x300xf32>) -> tensor<300x300xf32>",
+            ),
+        ),
+        (
+            "sort",
+            one(
+                "tensor<50x300xf32>",
+                "tensor<50x300xf32>",
+                "%y = \"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true}> ({\n\
+                 ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n\
+                 %c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n\
+                 stablehlo.return %c : tensor<i1>\n\
+                 }) : (tensor<50x300xf32>) -> tensor<50x300xf32>",
+            ),
+        ),
+        (
+            "cholesky",
+            one(
+                "tensor<3x20x20xf32>",
+                "tensor<3x20x20xf32>",
+                "%y = stablehlo.cholesky %x, lower = true : tensor<3x20x20xf32>",
+            ),
+        ),
+        (
+            "convolution",
+            one(
+                "tensor<2x12x12x3xf32>",
+                "tensor<2x10x10x3xf32>",
+                "%k = stablehlo.constant dense<0.1> : tensor<3x3x3x3xf32>\n\
+                 %y = stablehlo.convolution(%x, %k) \
+                 dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} \
+                 {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : \
+                 (tensor<2x12x12x3xf32>, tensor<3x3x3x3xf32>) -> tensor<2x10x10x3xf32>",
+            ),
+        ),
+        (
+            "fft",
+            one(
+                "tensor<8x64xf32>",
+                "tensor<8x33xcomplex<f32>>",
+                "%y = stablehlo.fft %x, type = RFFT, length = [64] : (tensor<8x64xf32>) -> \
+                 tensor<8x33xcomplex<f32>>",
+            ),
+        ),
+    ]
+}
+
+/// Library calls allocate nothing, either.
+fn library_calls() -> Result<(), jaxrs::Error> {
+    for (name, text) in programs() {
+        let path = std::env::temp_dir().join(format!("jaxrs-steady-{}.mlir", std::process::id()));
+        std::fs::write(&path, text).expect("a file in the temporary folder");
+        let program = jaxrs::import(&path)?;
+        std::fs::remove_file(&path).expect("the file is there");
+        let mut arguments: Vec<Array> = Vec::new();
+        for ty in program.argument_types() {
+            arguments.push(Array::full_of(ty.shape.as_slice(), 0.5, ty.dtype));
+        }
+        let mut results = program.call(arguments.clone())?;
+        let mut one = || program.call_into(&mut arguments, &mut results);
+        for _ in 0..10 {
+            one()?;
+        }
+        let (count, size) = allocations(|| (0..100).try_for_each(|_| one()));
+        assert_eq!(count, 0, "{name}: allocations in 100 calls, the last one of {size} bytes");
+    }
     Ok(())
 }
