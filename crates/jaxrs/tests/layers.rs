@@ -12,8 +12,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("jaxrs-cpu", &["jaxrs-kernel", "jaxrs-plan", "jaxrs-runtime"]),
     (
         "jaxrs",
-        &["jaxrs-cpu", "jaxrs-ir", "jaxrs-kernel", "jaxrs-opt", "jaxrs-plan", "jaxrs-runtime"],
+        &[
+            "jaxrs-cpu",
+            "jaxrs-ir",
+            "jaxrs-kernel",
+            "jaxrs-macros",
+            "jaxrs-opt",
+            "jaxrs-plan",
+            "jaxrs-runtime",
+        ],
     ),
+    ("jaxrs-macros", &[]),
     ("jaxrs-compile", &["jaxrs", "jaxrs-plan"]),
 ];
 

@@ -30,11 +30,18 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations while `f` runs, and the size of the last one.
-fn allocations(f: impl FnOnce() -> Result<(), jaxrs::Error>) -> (usize, usize) {
-    let before = COUNT.load(Relaxed);
-    f().expect("the calls succeed");
-    (COUNT.load(Relaxed) - before, LAST.load(Relaxed))
+/// Allocations while `f` runs, and the size of the last one. It is asked again if there were some: on
+/// a busy machine a thread of the pool may start late, and allocates its name then.
+fn allocations(mut f: impl FnMut() -> Result<(), jaxrs::Error>) -> (usize, usize) {
+    for last in [false, false, true] {
+        let before = COUNT.load(Relaxed);
+        f().expect("the calls succeed");
+        let count = COUNT.load(Relaxed) - before;
+        if count == 0 || last {
+            return (count, LAST.load(Relaxed));
+        }
+    }
+    unreachable!("the last round returns")
 }
 
 #[derive(Tree, Clone)]
@@ -111,7 +118,8 @@ fn a_thousand_steps_allocate_nothing() -> Result<(), jaxrs::Error> {
         for _ in 0..10 {
             one(None)?;
         }
-        assert_eq!(allocations(|| (0..1000).try_for_each(|_| one(None))), (0, LAST.load(Relaxed)));
+        let (count, size) = allocations(|| (0..1000).try_for_each(|_| one(None)));
+        assert_eq!(count, 0, "the last one of {size} bytes");
         one(Some(&mut last))?;
         assert!(last < first, "{last} after {first}");
         assert_eq!(addresses(&arguments.0), before);

@@ -17,6 +17,10 @@ use proc_macro::TokenStream;
 /// * `strict`: a call that would have to copy a donated array, because another handle to it is
 ///   alive, is an error.
 ///
+/// A call that fails consumes nothing: its error has the donated arrays (`error.take_donated()`). In
+/// a steady state a call allocates nothing on the heap but what its result's own containers need
+/// (`Vec`, `Box`, ...); `Compiled::call_into` allocates nothing at all.
+///
 /// The function returns a tree, or `jaxrs::Result` of one; the generated one always the latter. A
 /// number that is to be traced is a `Scalar<f32>`; callers pass `1e-2`, an `f32` or an array.
 ///
