@@ -21,7 +21,7 @@ thread_local! {
 }
 
 impl Place {
-    /// The caller's place; inside of [`Place::during`], that place.
+    /// The caller's place; inside of a composed operation, that one's.
     #[track_caller]
     pub fn here() -> Place {
         WHOLE.get().unwrap_or(Place(panic::Location::caller()))
