@@ -150,7 +150,7 @@ impl Lists {
 }
 
 /// Runs an executable on lent memory. `outputs` are buffers for the results that have no donor
-/// ([`Interface::fresh`]), in order: what memory they have is used if it is large enough.
+/// ([`Interface::fresh`](crate::Interface::fresh)), in order: what memory they have is used if it is large enough.
 ///
 /// # Errors
 /// If the arguments do not fit the program, or there is no memory; then nothing has run, the
