@@ -11,6 +11,7 @@ use crate::error::{Error, Place, Result};
 use crate::invoke::{Frame, Leaf};
 use crate::stages::Lowered;
 use crate::trace;
+use crate::transform::fill;
 use crate::tree::{Path, Structure, Tree};
 use jaxrs_ir::{Function, TensorType};
 use rustc_hash::FxHasher;
@@ -323,11 +324,6 @@ impl<'a> Call<'a> {
         let mut results = frame.results.drain(..);
         Ok(entry.result.map(|_| results.next().expect("an array for each leaf")))
     }
-}
-
-fn fill<R: Tree>(template: &R, arrays: Vec<Array>) -> R {
-    let mut arrays = arrays.into_iter();
-    template.map(|_| arrays.next().expect("an array for each leaf"))
 }
 
 /// A function ready to be called.

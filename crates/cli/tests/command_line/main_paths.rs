@@ -32,7 +32,7 @@ fn keys(value: &Value) -> Vec<&str> {
 #[test]
 fn the_first_command_of_the_readme_works() {
     let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md");
-    let block = readme.split("```").nth(1).expect("a block of commands");
+    let block = readme.split("```").find(|block| block.starts_with("sh\n")).expect("commands");
     let words: Vec<&str> = block.split_whitespace().filter(|w| *w != "\\").collect();
     let at = words.iter().position(|w| *w == "--").expect("cargo's arguments end");
     let out = done(&words[at + 1..], b"");
@@ -159,7 +159,7 @@ fn checks_tell_failed_from_unsupported() {
         )
     };
     let wrong = body("check.expect_eq_const %x, dense<2.0> : tensor<f32>");
-    let unknown = body("%y = \"stablehlo.fft\"(%x) : (tensor<f32>) -> tensor<f32>");
+    let unknown = body("%y = \"stablehlo.uniform_quantize\"(%x) : (tensor<f32>) -> tensor<f32>");
     let all = format!("{wrong}// -----\n{unknown}// -----\n// A comment alone.\n");
     folder.file("two.mlir", all);
     folder.file("torn.mlir", &wrong[..22]);

@@ -6,9 +6,9 @@ func.func @dynamic(%a: tensor<4x?xf32>, %b: tensor<4xf8E4M3FN>) { // fault 3:41:
 }
 // -----
 func.func @unsupported(%a: tensor<4xf32>) -> tensor<3xcomplex<f32>> {
-  %0 = stablehlo.fft %a, type = RFFT, length = [4] : (tensor<4xf32>) -> tensor<3xcomplex<f32>> // fault 9:8: stablehlo.fft is not supported
+  %0 = "stablehlo.uniform_quantize"(%a) : (tensor<4xf32>) -> tensor<3xcomplex<f32>> // fault 9:8: stablehlo.uniform_quantize is not supported
   %1 = arith.constant dense<[1, 2]> : tensor<2xi32> // fault 10:8: arith.constant is not supported
-  %2 = stablehlo.custom_call @lapack_sgeqrf_ffi(%a) : (tensor<4xf32>) -> tensor<4xf32> // fault 11:8: stablehlo.custom_call @lapack_sgeqrf_ffi is not supported
+  %2 = stablehlo.custom_call @lapack_sgees_ffi(%a) : (tensor<4xf32>) -> tensor<4xf32> // fault 11:8: stablehlo.custom_call @lapack_sgees_ffi is not supported
   %3 = stablehlo.nothing (%a) weird %2 { // fault 12:8: stablehlo.nothing is not supported
     %4 = stablehlo.abs %a : tensor<4xf32>
   }
