@@ -10,6 +10,7 @@ import pathlib
 import sys
 
 import jax
+import jax.extend.backend
 import numpy as np
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client

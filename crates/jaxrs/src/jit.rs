@@ -113,6 +113,8 @@ pub(crate) struct Entry<R> {
     pub(crate) donated: Vec<u32>,
     pub(crate) strict: bool,
     pub(crate) compiled: OnceLock<Compiled>,
+    /// Whether it was called.
+    called: AtomicBool,
 }
 
 impl<R> Entry<R> {
@@ -124,7 +126,15 @@ impl<R> Entry<R> {
         compiled: Compiled,
     ) -> Entry<R> {
         let compiled = OnceLock::from(compiled);
-        Entry { function, captures: Vec::new(), result, donated, strict: false, compiled }
+        Entry {
+            function,
+            captures: Vec::new(),
+            result,
+            donated,
+            strict: false,
+            compiled,
+            called: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn compiled(&self, place: Place) -> Result<&Compiled> {
@@ -268,6 +278,7 @@ impl<'a> Call<'a> {
             donated,
             strict: self.jitted.strict,
             compiled: OnceLock::new(),
+            called: AtomicBool::new(false),
         });
         if keep {
             self.jitted.cache.insert(hash, key, Arc::clone(&entry) as Arc<dyn Any + Send + Sync>);
@@ -302,7 +313,7 @@ impl<'a> Call<'a> {
             let arrays: Vec<Array> = leaves.chain(entry.captures.iter().cloned()).collect();
             return Ok(fill(&entry.result, trace::call(&entry.function, &arrays, place)));
         }
-        let first = entry.compiled.get().is_none();
+        let first = !entry.called.swap(true, Relaxed);
         let prepared = Prepared(entry);
         let dump = if first {
             let arrays = frame.leaves.iter().map(|leaf| &leaf.array);
