@@ -119,6 +119,20 @@ pub(super) fn repeated(
     Ok(values)
 }
 
+/// A region over batches: the function, and the values of enclosing blocks that it takes last.
+pub(super) fn over(
+    cx: &Batch<'_>,
+    op: OpView<'_>,
+    region: usize,
+    flags: &[bool],
+) -> Result<(Batched, Vec<ValueId>), String> {
+    let (f, captured) = region::extract(op.function, op.region(region));
+    let captured_flags = captured.iter().map(|&v| cx.is_batched(v));
+    let flags: Vec<bool> = flags.iter().copied().chain(captured_flags).collect();
+    let over = batch(&f, &flags, cx.size()).map_err(|error| error.message)?;
+    Ok((over, captured.iter().map(|&v| cx.value(v)).collect()))
+}
+
 impl Rules for CustomJvp {
     fn jvp(&self, cx: &mut Jvp<'_>, op: OpView<'_>) -> Rule {
         no_captured_tangents(cx, op)?;
@@ -176,15 +190,8 @@ impl Rules for CustomJvp {
         let tangents = operands.iter().filter(|v| is_differentiable(op.function.ty(**v).dtype));
         let mut rule_flags = flags.clone();
         rule_flags.extend(tangents.map(|&v| cx.is_batched(v)));
-        let over = |n: usize, flags: &[bool]| -> Result<(Batched, Vec<ValueId>), String> {
-            let (f, captured) = region::extract(op.function, op.region(n));
-            let captured_flags = captured.iter().map(|&v| cx.is_batched(v));
-            let flags: Vec<bool> = flags.iter().copied().chain(captured_flags).collect();
-            let over = batch(&f, &flags, size).map_err(|error| error.message)?;
-            Ok((over, captured.iter().map(|&v| cx.value(v)).collect()))
-        };
-        let (function, outer) = over(0, &flags)?;
-        let (rule, outer_rule) = over(1, &rule_flags)?;
+        let (function, outer) = over(cx, op, 0, &flags)?;
+        let (rule, outer_rule) = over(cx, op, 1, &rule_flags)?;
         let wanted = result_flags(&function, &rule, &types);
         let tangents = types.iter().zip(&wanted).filter(|(ty, _)| is_differentiable(ty.dtype));
         let mut rule_wanted = wanted.clone();

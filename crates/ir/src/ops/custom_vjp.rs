@@ -5,17 +5,17 @@
 //! residuals, then a cotangent for each result that can have one, and gives a cotangent for each
 //! operand that can have one.
 
-use super::custom_jvp::{by_type, no_captured_tangents, repeated, tangent_types};
+use super::custom_jvp::{by_type, no_captured_tangents, over, repeated, tangent_types};
 use super::custom_linear::{CustomLinear, REVERSE_ONLY};
 use super::{OpView, Signature, StructuredOp};
 use crate::attribute::Attributes;
-use crate::function::{Function, ValueId};
+use crate::function::ValueId;
 use crate::interpret::Frame;
 use crate::literal::Literal;
 use crate::lower::Lowering;
 use crate::region;
 use crate::transform::{
-    Batch, Batched, Jvp, Rule, Rules, Transposition, batch, is_differentiable, none,
+    Batch, Jvp, Rule, Rules, Transposition, is_differentiable, none,
 };
 use crate::types::TensorType;
 
@@ -69,21 +69,6 @@ impl StructuredOp for CustomVjp {
     fn lower<'a>(&'a self, _op: OpView<'a>) -> Lowering<'a> {
         Lowering::Control
     }
-}
-
-/// A region over batches: the function, and the values of enclosing blocks that it takes last.
-fn over(
-    cx: &Batch<'_>,
-    op: OpView<'_>,
-    region: usize,
-    flags: &[bool],
-) -> Result<(Batched, Vec<ValueId>), String> {
-    let (f, captured): (Function, Vec<ValueId>) =
-        region::extract(op.function, op.region(region));
-    let captured_flags = captured.iter().map(|&v| cx.is_batched(v));
-    let flags: Vec<bool> = flags.iter().copied().chain(captured_flags).collect();
-    let over = batch(&f, &flags, cx.size()).map_err(|error| error.message)?;
-    Ok((over, captured.iter().map(|&v| cx.value(v)).collect()))
 }
 
 impl Rules for CustomVjp {
@@ -191,10 +176,11 @@ impl Rules for CustomVjp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::function::Function;
     use crate::transform::testing::{
         Options, batches, check_with, derivatives, function, gradient, ints, numbers, values,
     };
-    use crate::transform::{jvp, linearize};
+    use crate::transform::{batch, jvp, linearize};
     use jaxrs_kernel::DType;
 
     /// x * sin(y), and a number that goes through; `factor` times the true cotangents.
