@@ -3,7 +3,7 @@
 use crate::array::{Array, Operand};
 use crate::error::{Error, Place};
 use crate::trace::{self, Traced};
-use crate::transform::{failed, fill, first_error, types};
+use crate::transform::{batch_size, failed, fill, first_error, types};
 use crate::tree::Tree;
 use jaxrs_ir::builder::Builder;
 use jaxrs_ir::ops;
@@ -51,6 +51,21 @@ impl<'a> Groups<'a> {
         let start = if group == 0 { 0 } else { self.ends[group - 1] };
         &values[start..self.ends[group]]
     }
+}
+
+/// What `attempt` makes of the argument's arrays; if it fails, or one of them holds an error, what
+/// `f` gives for the argument, with the error in each place.
+fn on_leaves<A: Tree, R: Tree>(
+    argument: &A,
+    f: impl Fn(&A) -> R,
+    attempt: impl FnOnce(Vec<Array>) -> Result<R, Error>,
+) -> R {
+    let leaves = argument.leaves();
+    let outcome = match first_error(&leaves) {
+        Some(error) => Err(error),
+        None => attempt(leaves),
+    };
+    outcome.unwrap_or_else(|error| failed(&f(&failed(argument, &error)), &error))
 }
 
 /// An error unless the carry that a step gives has the types of the one it takes.
@@ -185,11 +200,7 @@ pub fn fori_loop<C: Tree>(range: Range<i32>, f: impl Fn(&Array, &C) -> C, init: 
 #[track_caller]
 pub fn while_loop<C: Tree>(condition: impl Fn(&C) -> Array, body: impl Fn(&C) -> C, init: &C) -> C {
     let place = Place::here();
-    let attempt = || {
-        let carries = init.leaves();
-        if let Some(error) = first_error(&carries) {
-            return Err(error);
-        }
+    on_leaves(init, &body, |carries| {
         let parameters = types(&carries);
         let holds =
             trace::trace("condition", &parameters, place, |arrays| condition(&fill(init, arrays)))?;
@@ -204,8 +215,7 @@ pub fn while_loop<C: Tree>(condition: impl Fn(&C) -> Array, body: impl Fn(&C) ->
             b.push(ops::While, groups.values(values, 0), &regions)
         });
         Ok(fill(&next.result, results))
-    };
-    attempt().unwrap_or_else(|error: Error| failed(&body(&failed(init, &error)), &error))
+    })
 }
 
 /// `on_true` of the operand where the rank-0 predicate holds, else `on_false`; only one of them
@@ -223,6 +233,9 @@ pub fn cond<A: Tree, R: Tree>(
 
 /// The branch of this number, of the operand; only one runs. The rank-0 index is clamped to the
 /// branches there are. All give trees of the same types.
+///
+/// # Panics
+/// If there are no branches: then there is no tree that could hold an error.
 #[track_caller]
 pub fn switch<A: Tree, R: Tree>(index: &Array, branches: &[&dyn Fn(&A) -> R], operand: &A) -> R {
     assert!(!branches.is_empty(), "switch: there are no branches");
@@ -238,11 +251,7 @@ fn choose<A: Tree, R: Tree>(
     operand: &A,
     place: Place,
 ) -> R {
-    let attempt = || {
-        let leaves = operand.leaves();
-        if let Some(error) = first_error(&leaves) {
-            return Err(error);
-        }
+    on_leaves(operand, branches[0], |leaves| {
         let parameters = types(&leaves);
         let mut traced: Vec<Traced<R>> = Vec::with_capacity(branches.len());
         for (position, branch) in branches.iter().enumerate() {
@@ -280,8 +289,7 @@ fn choose<A: Tree, R: Tree>(
             b.push(ops::Case, groups.values(values, 0), &regions)
         });
         Ok(fill(&traced[0].result, results))
-    };
-    attempt().unwrap_or_else(|error: Error| failed(&branches[0](&failed(operand, &error)), &error))
+    })
 }
 
 /// `f` of each position of the first axis of `xs`, one after the other: the results stacked. It
@@ -296,7 +304,10 @@ pub fn map<X: Tree, Y: Tree>(f: impl Fn(&X) -> Y, xs: &X) -> Y {
 #[track_caller]
 pub fn map_batched<X: Tree, Y: Tree>(f: impl Fn(&X) -> Y, xs: &X, batch: u64) -> Y {
     let place = Place::here();
-    let length = xs.leaves().first().and_then(|x| x.shape().first().copied()).unwrap_or(0);
+    let length = match batch_size("map_batched", &xs.leaves(), place) {
+        Ok(length) => length,
+        Err(error) => return failed(&f(&failed(xs, &error)), &error),
+    };
     let batch = batch.clamp(1, length.max(1));
     let whole = length / batch * batch;
     let part = |from: u64, to: u64| {
@@ -325,7 +336,11 @@ pub fn map_batched<X: Tree, Y: Tree>(f: impl Fn(&X) -> Y, xs: &X, batch: u64) ->
 /// applications", 1990).
 #[track_caller]
 pub fn associative_scan<A: Tree>(f: impl Fn(&A, &A) -> A, elements: &A) -> A {
-    prefixes(&f, elements, Place::here())
+    let place = Place::here();
+    match batch_size("associative_scan", &elements.leaves(), place) {
+        Ok(_) => prefixes(&f, elements, place),
+        Err(error) => failed(elements, &error),
+    }
 }
 
 fn prefixes<A: Tree>(f: &impl Fn(&A, &A) -> A, elements: &A, place: Place) -> A {
@@ -401,11 +416,7 @@ pub fn checkpoint_policy<A: Tree, R: Tree>(
 ) -> impl Fn(&A) -> R {
     let place = Place::here();
     move |argument| {
-        let attempt = || {
-            let leaves = argument.leaves();
-            if let Some(error) = first_error(&leaves) {
-                return Err(error);
-            }
+        on_leaves(argument, &f, |leaves| {
             let traced = trace::trace("checkpoint", &types(&leaves), place, |arrays| {
                 f(&fill(argument, arrays))
             })?;
@@ -417,8 +428,7 @@ pub fn checkpoint_policy<A: Tree, R: Tree>(
                 b.push(ops::Checkpoint { policy, again: false }, values, &[region])
             });
             Ok(fill(&traced.result, results))
-        };
-        attempt().unwrap_or_else(|error: Error| failed(&f(&failed(argument, &error)), &error))
+        })
     }
 }
 
@@ -502,11 +512,7 @@ pub fn custom_jvp<A: Tree, R: Tree>(
         if in_own_rule(place) {
             return f(argument);
         }
-        let attempt = || {
-            let leaves = argument.leaves();
-            if let Some(error) = first_error(&leaves) {
-                return Err(error);
-            }
+        on_leaves(argument, &f, |leaves| {
             let parameters = types(&leaves);
             let primal = trace::trace("custom_jvp", &parameters, place, |arrays| {
                 f(&fill(argument, arrays))
@@ -528,8 +534,7 @@ pub fn custom_jvp<A: Tree, R: Tree>(
                 b.push(ops::CustomJvp, groups.values(values, 0), &regions)
             });
             Ok(fill(&primal.result, results))
-        };
-        attempt().unwrap_or_else(|error: Error| failed(&f(&failed(argument, &error)), &error))
+        })
     }
 }
 
@@ -547,11 +552,7 @@ pub fn custom_vjp<A: Tree, R: Tree, S: Tree>(
         if in_own_rule(place) {
             return f(argument);
         }
-        let attempt = || {
-            let leaves = argument.leaves();
-            if let Some(error) = first_error(&leaves) {
-                return Err(error);
-            }
+        on_leaves(argument, &f, |leaves| {
             let parameters = types(&leaves);
             let primal = trace::trace("custom_vjp", &parameters, place, |arrays| {
                 f(&fill(argument, arrays))
@@ -560,13 +561,18 @@ pub fn custom_vjp<A: Tree, R: Tree, S: Tree>(
                 forward(&fill(argument, arrays))
             })?;
             let results = result_types(&primal.function);
-            let residuals = result_types(&first.function).split_off(results.len());
+            let mut given = result_types(&first.function);
+            let residuals = given.split_off(results.len().min(given.len()));
+            if given != results {
+                let message = "custom_vjp: the forward rule gives other types than the function";
+                return Err(Error::new(message, place));
+            }
             let taken = [residuals.clone(), float_types(&results)].concat();
             let (result, kept) = &first.result;
             let second = trace_rule("backward", &taken, place, |mut arrays| {
                 let cotangents = arrays.split_off(residuals.len());
-                let given = backward(&fill(kept, arrays), &fill_tangents(result, cotangents));
-                floats(&given)
+                let back = backward(&fill(kept, arrays), &fill_tangents(result, cotangents));
+                floats(&back)
             })?;
             let groups =
                 Groups::of(&[&leaves, &primal.captures, &first.captures, &second.captures]);
@@ -579,7 +585,6 @@ pub fn custom_vjp<A: Tree, R: Tree, S: Tree>(
                 b.push(ops::CustomVjp, groups.values(values, 0), &regions)
             });
             Ok(fill(&primal.result, made))
-        };
-        attempt().unwrap_or_else(|error: Error| failed(&f(&failed(argument, &error)), &error))
+        })
     }
 }

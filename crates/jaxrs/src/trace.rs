@@ -224,10 +224,24 @@ pub(crate) fn whole(operands: &[&Array], place: Place, f: impl FnOnce(&[Array]) 
     results.pop().expect("one result was asked for")
 }
 
-/// Inlines (or, outside of traced functions, runs) a function on arrays: its results.
+/// Inlines (or, outside of traced functions, runs) a function on arrays: its results. Arrays of
+/// other types than its parameters', such as a tangent of another shape, are an error.
 pub(crate) fn call(function: &Function, arguments: &[Array], place: Place) -> Vec<Array> {
     let arguments: Vec<&Array> = arguments.iter().collect();
-    record(&arguments, function.results().len(), place, |b, values| Ok(b.inline(function, values)))
+    record(&arguments, function.results().len(), place, |b, values| {
+        let parameters = function.parameters();
+        if parameters.len() != values.len() {
+            let (taken, given) = (parameters.len(), values.len());
+            return Err(format!("{}: takes {taken} arrays, not {given}", function.name));
+        }
+        for (n, (&parameter, &value)) in parameters.iter().zip(values).enumerate() {
+            let (taken, given) = (function.ty(parameter), b.function.ty(value));
+            if taken != given {
+                return Err(format!("{}: operand {n} must be {taken}, not {given}", function.name));
+            }
+        }
+        Ok(b.inline(function, values))
+    })
 }
 
 /// Appends to the innermost function.

@@ -240,10 +240,7 @@ pub fn vmap<A: Tree, R: Tree>(f: impl Fn(&A) -> R) -> impl Fn(&A) -> R {
     move |argument| {
         let leaves = argument.leaves();
         let attempt = || {
-            if let Some(error) = first_error(&leaves) {
-                return Err(error);
-            }
-            let size = batch_size(&leaves, place)?;
+            let size = batch_size("vmap", &leaves, place)?;
             let types: Vec<TensorType> = leaves
                 .iter()
                 .map(|leaf| TensorType::new(&leaf.shape()[1..], leaf.dtype()))
@@ -272,20 +269,23 @@ pub fn vmap<A: Tree, R: Tree>(f: impl Fn(&A) -> R) -> impl Fn(&A) -> R {
     }
 }
 
-/// The extent of the first axis, which all have.
-fn batch_size(leaves: &[Array], place: Place) -> Result<u64, Error> {
+/// The extent of the first axis, which all have; or the first error that one holds.
+pub(crate) fn batch_size(what: &str, leaves: &[Array], place: Place) -> Result<u64, Error> {
+    if let Some(error) = first_error(leaves) {
+        return Err(error);
+    }
     let Some(first) = leaves.first() else {
-        return Err(Error::new("vmap: the argument has no arrays", place));
+        return Err(Error::new(format!("{what}: the argument has no arrays"), place));
     };
     let size = first.shape().first().copied();
     for leaf in leaves {
         let Some(&extent) = leaf.shape().first() else {
-            let message = format!("vmap: an argument is {}, which has no axis", leaf.ty());
+            let message = format!("{what}: an argument is {}, which has no axis", leaf.ty());
             return Err(Error::new(message, place).note("capture it in the closure instead"));
         };
         if Some(extent) != size {
             let message =
-                format!("vmap: the first axes of {} and {} differ", first.ty(), leaf.ty());
+                format!("{what}: the first axes of {} and {} differ", first.ty(), leaf.ty());
             return Err(Error::new(message, place));
         }
     }

@@ -135,3 +135,26 @@ fn jacobians() -> Outcome {
     assert_eq!(outer(&(m, x)).to_vec::<f64>()?, [1.0, 6.0, 2.0, 8.0]);
     Ok(())
 }
+
+#[test]
+fn tangents_and_slices_of_a_wrong_form_are_errors() {
+    let x = array(&[1.0, 2.0]);
+    let double = |x: &Array| x * 2.0;
+    let (_, tangent) = jvp(double, &x, &array(&[1.0]));
+    assert!(tangent.error().is_some_and(|e| e.message().contains("must be tensor<2xf64>")));
+    let (_, back) = vjp(double, &x);
+    assert!(back(&Array::scalar(1.0f64)).error().is_some());
+    let (_, tangents) = jvp(|x: &Vec<Array>| x.clone(), &vec![x.clone()], &Vec::new());
+    assert!(tangents[0].error().is_some_and(|e| e.message().contains("takes 2 arrays")));
+    let scalar = Array::scalar(1.0f64);
+    assert!(map_batched(double, &scalar, 2).error().is_some());
+    let pair = (x.clone(), scalar);
+    let sum = |(a, b): &(Array, Array), (c, d): &(Array, Array)| (a + c, b + d);
+    assert!(associative_scan(sum, &pair).1.error().is_some());
+    let short = custom_vjp(
+        |x: &Array| vec![x.clone(), x.clone()],
+        |x: &Array| (vec![x.clone()], ()),
+        |(): &(), ct: &Vec<Array>| ct[0].clone(),
+    );
+    assert!(short(&x)[0].error().is_some_and(|e| e.message().contains("forward rule")));
+}
