@@ -11,6 +11,7 @@ pub mod loops;
 pub mod masks;
 pub mod private;
 pub mod region;
+pub mod residuals;
 pub mod rewrite;
 pub mod sink;
 pub mod trips;
