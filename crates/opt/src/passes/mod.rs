@@ -14,4 +14,5 @@ pub mod region;
 pub mod residuals;
 pub mod rewrite;
 pub mod sink;
+pub mod stacks;
 pub mod trips;

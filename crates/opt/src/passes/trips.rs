@@ -67,7 +67,8 @@ pub fn trips(f: &Function, op: OpId) -> Option<u64> {
     Some(((last - first) / step + 1) as u64)
 }
 
-fn constant(f: &Function, value: ValueId) -> Option<i64> {
+/// The integer that all elements of a constant are.
+pub(super) fn constant(f: &Function, value: ValueId) -> Option<i64> {
     let literal: &Literal = match &f.ops[f.defining_op(value)?].op {
         Op::Constant(constant) => &constant.value,
         _ => return None,

@@ -1,0 +1,68 @@
+//! What leaves a loop as a stacked result, one slot filled in each step, and is used only in part
+//! or reduced never exists: the loop carries the part or the accumulator instead.
+//!
+//! * [`slots`] finds loops that count and the carries that they fill slot by slot.
+//! * [`forms`] follows the values made of them that have one piece a step: elementwise results,
+//!   broadcasts, reshapes, reductions of other axes, windows of steps.
+//! * [`uses`] decides: a reduction over the steps becomes an accumulator, one step's piece a carry
+//!   (or nothing, if the loop carries it anyway), and any other value made of the stacked results is
+//!   stacked in their place where that is no larger.
+//! * [`pieces`] makes what the body computes in one step; [`carries`] puts it into the loop.
+//!
+//! An accumulator takes its elements one step after the other, as XLA's reductions do, in the
+//! reduction's own type; sums and products of `bf16` and `f16` in `f32`, rounded at the end, as
+//! everywhere here.
+//!
+//! The stacked result itself is dead then, and [`super::loops`] removes its carry.
+
+mod carries;
+mod forms;
+mod pieces;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod uses;
+
+use super::{algebra, cse, dce, fold, loops, region};
+use jaxrs_ir::{BlockId, Function, Op};
+
+/// Rewrites every loop that stacks what is not needed.
+pub fn run(function: &mut Function) {
+    let body = function.body;
+    let mut changed = false;
+    // What a loop no longer stacks may be all that an inner or an earlier one did.
+    while block(function, body) {
+        dce::run(function);
+        loops::run(function);
+        dce::run(function);
+        changed = true;
+    }
+    if changed {
+        fold::run(function);
+        algebra::run(function);
+        cse::run(function);
+    }
+}
+
+fn block(f: &mut Function, id: BlockId) -> bool {
+    let mut changed = false;
+    for op in f.blocks[id].ops.clone() {
+        if region::is_control(f, op) {
+            for inner in f.ops[op].regions.clone() {
+                changed |= block(f, inner);
+            }
+        }
+        if !matches!(f.ops[op].op, Op::While(_)) {
+            continue;
+        }
+        let Some(counted) = slots::Counted::of(f, op) else { continue };
+        let filled = counted.filled(f);
+        let at = f.blocks[id].ops.iter().position(|&other| other == op);
+        let (Some(at), false) = (at, filled.is_empty()) else { continue };
+        let wanted = uses::find(f, id, &f.blocks[id].ops[at + 1..], &counted, &filled);
+        if let Some(wanted) = wanted {
+            changed |= carries::rewrite(f, id, &counted, &filled, &wanted).is_ok();
+        }
+    }
+    changed
+}
