@@ -391,7 +391,33 @@ pub struct DotAxis {
     pub out: i64,
 }
 
+/// Where a tensor of a contraction begins in the memory of its value, in elements: `first`, and
+/// for each start its index, clamped, times its stride.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DotBegin {
+    /// What is known when the program is compiled.
+    pub first: i64,
+    /// What is known when it runs.
+    pub starts: Vec<DotStart>,
+}
+
+/// An index among the operands of a contraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DotStart {
+    /// Which operand of the step holds it: an integer of rank 0.
+    pub operand: u32,
+    /// Its element type.
+    pub dtype: DType,
+    /// The largest index; larger ones count as this one, negative ones as 0.
+    pub high: i64,
+    /// Elements from one index to the next.
+    pub stride: i64,
+}
+
 /// `out[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]`, each group of axes in nested order.
+///
+/// Operands after the first two are the indices that [`DotStart`] names, then the value that the
+/// step updates, if the contraction is only a part of its result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Dot {
     /// Element type of both operands, after [`Dot::operand_types`] are converted to it: `f32`
@@ -407,6 +433,8 @@ pub struct Dot {
     pub n: Vec<DotAxis>,
     /// Contracting axes.
     pub k: Vec<DotAxis>,
+    /// Where lhs, rhs and out begin.
+    pub begin: [DotBegin; 3],
 }
 
 /// A general convolution: StableHLO's attributes with axes resolved to positions.

@@ -153,6 +153,7 @@ mod tests {
                     m: vec![axis(m, k as i64, 0, n as i64)],
                     n: vec![axis(n, 0, 1, 1)],
                     k: vec![axis(k, 1, n as i64, 0)],
+                    begin: Default::default(),
                 };
                 let bytes = scratch(&Library::Dot(dot)).per_thread.0;
                 assert!(

@@ -9,12 +9,21 @@ use super::tiny::Tiny;
 use crate::pool::Pool;
 use jaxrs_kernel::DType;
 use jaxrs_kernel::contraction::{Arithmetic, Contraction};
-use jaxrs_kernel::program::{Convolution, Dot};
+use jaxrs_kernel::program::{Convolution, Dot, DotBegin, DotStart};
 
 /// A contraction or convolution, ready to run.
 pub(super) struct Contract {
     method: Method,
     scratch_step: usize,
+    begin: Begin,
+}
+
+/// Where the tensors begin in their buffers.
+struct Begin {
+    /// Operands of the step; the result's buffer comes after theirs.
+    operands: usize,
+    /// For lhs, rhs and result: where it begins, in elements, and the bytes of one.
+    tensors: [(DotBegin, isize); 3],
 }
 
 enum Method {
@@ -38,14 +47,21 @@ enum Block {
 }
 
 impl Contract {
-    /// A dot.
-    pub(super) fn dot(dot: &Dot, machine: Machine, scratch_step: usize) -> Contract {
+    /// A dot of a step with so many operands.
+    pub(super) fn dot(
+        dot: &Dot,
+        operands: usize,
+        machine: Machine,
+        scratch_step: usize,
+    ) -> Contract {
         let block = block(Contraction::of_dot(dot), dot.operand_types, dot.out, machine);
         let method = match block {
             Some(block) => Method::Blocks(vec![block]),
             None => Method::PlainDot(dot.clone()),
         };
-        Contract { method, scratch_step }
+        let types = [dot.operand_types[0], dot.operand_types[1], dot.out];
+        let tensors = [0, 1, 2].map(|t| (dot.begin[t].clone(), types[t].size() as isize));
+        Contract { method, scratch_step, begin: Begin { operands, tensors } }
     }
 
     /// A convolution.
@@ -62,7 +78,8 @@ impl Contract {
             Some(blocks) => Method::Blocks(blocks),
             None => Method::PlainConvolution(conv.clone()),
         };
-        Contract { method, scratch_step }
+        let tensors = [0; 3].map(|_| (DotBegin::default(), 0));
+        Contract { method, scratch_step, begin: Begin { operands: 2, tensors } }
     }
 
     /// Computes the result.
@@ -72,7 +89,7 @@ impl Contract {
     pub(super) unsafe fn run(&self, pool: &Pool, buffers: *const *mut u8, scratch: *mut u8) {
         // SAFETY: by the caller.
         unsafe {
-            let (lhs, rhs, out) = (*buffers, *buffers.add(1), *buffers.add(2));
+            let [lhs, rhs, out] = self.begin.pointers(buffers);
             let plain = plain::Buffers { lhs, rhs, out };
             match &self.method {
                 Method::Blocks(blocks) => {
@@ -98,6 +115,49 @@ impl Contract {
             }
         }
     }
+}
+
+impl Begin {
+    /// The first elements of lhs, rhs and result.
+    ///
+    /// # Safety
+    /// The buffers are those of the step's operands and result.
+    unsafe fn pointers(&self, buffers: *const *mut u8) -> [*mut u8; 3] {
+        let buffer = [0, 1, self.operands];
+        std::array::from_fn(|tensor| {
+            let (begin, size) = &self.tensors[tensor];
+            // SAFETY: by the caller; the starts' operands hold integers of their types.
+            unsafe {
+                let at = |s: &DotStart| start(*buffers.add(s.operand as usize), s) * s.stride;
+                let first = begin.first + begin.starts.iter().map(at).sum::<i64>();
+                (*buffers.add(buffer[tensor])).wrapping_offset(first as isize * size)
+            }
+        })
+    }
+}
+
+/// The index that a start names, clamped.
+///
+/// # Safety
+/// `index` points to an integer of the start's type.
+unsafe fn start(index: *const u8, start: &DotStart) -> i64 {
+    // SAFETY: by the caller.
+    let value = unsafe {
+        match start.dtype {
+            DType::U64 => {
+                return index.cast::<u64>().read().min(start.high as u64) as i64;
+            }
+            DType::I64 => index.cast::<i64>().read(),
+            DType::I32 => i64::from(index.cast::<i32>().read()),
+            DType::U32 => i64::from(index.cast::<u32>().read()),
+            DType::I16 => i64::from(index.cast::<i16>().read()),
+            DType::U16 => i64::from(index.cast::<u16>().read()),
+            DType::I8 => i64::from(index.cast::<i8>().read()),
+            // No other type is an index.
+            _ => i64::from(index.read()),
+        }
+    };
+    value.clamp(0, start.high)
 }
 
 /// An engine for a contraction; None if the plain loops must do it.

@@ -70,7 +70,9 @@ impl LibraryStep {
     fn with(library: &Library, operands: &[(DType, Vec<u64>)], machine: Machine) -> LibraryStep {
         let step = jaxrs_kernel::scratch::scratch(library).per_thread.0 as usize;
         let call = match library {
-            Library::Dot(dot) => Call::Contract(Contract::dot(dot, machine, step)),
+            Library::Dot(dot) => {
+                Call::Contract(Contract::dot(dot, operands.len().max(2), machine, step))
+            }
             Library::Convolution(conv) => {
                 Call::Contract(Contract::convolution(conv, machine, step))
             }

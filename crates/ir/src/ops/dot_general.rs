@@ -120,6 +120,7 @@ impl DotGeneral {
             m: merge(m),
             n: merge(n),
             k: merge(k),
+            begin: Default::default(),
         })
     }
 

@@ -143,15 +143,27 @@ fn call(library: &Library) -> String {
                     .collect();
                 format!("{name} [{}]", shown.join(", "))
             };
+            let begin: Vec<String> = ["lhs", "rhs", "out"]
+                .into_iter()
+                .zip(&dot.begin)
+                .filter(|(_, begin)| **begin != Default::default())
+                .map(|(tensor, begin)| {
+                    let starts = begin.starts.iter();
+                    let starts = starts
+                        .map(|s| format!(" + {} * (operand {} to {})", s.stride, s.operand, s.high));
+                    format!("{tensor} at {}{} ", begin.first, starts.collect::<String>())
+                })
+                .collect();
             format!(
-                "dot {}x{}->{} {} {} {} {} ",
+                "dot {}x{}->{} {} {} {} {} {}",
                 dot.operand_types[0],
                 dot.operand_types[1],
                 dot.out,
                 axes("batch", &dot.batch),
                 axes("m", &dot.m),
                 axes("n", &dot.n),
-                axes("k", &dot.k)
+                axes("k", &dot.k),
+                begin.concat()
             )
         }
         Library::Convolution(c) => format!("convolution {c:?} "),

@@ -7,7 +7,7 @@ mod values;
 
 pub(crate) use origin::function_between;
 
-use crate::fuse::{Fused, Unit};
+use crate::fuse::{Fused, Start, Strided, Unit};
 use crate::passes::region;
 use crate::{FusionMode, Options};
 use cranelift_entity::packed_option::PackedOption;
@@ -16,7 +16,7 @@ use jaxrs_ir::lower::Lowering;
 use jaxrs_ir::ops::OpView;
 use jaxrs_ir::{BlockId, Error, Function, Location, Module, Op, OpId, ops};
 use jaxrs_kernel::program::{
-    Branch, Case, ConstantId, Library, OriginId, Program, Scratch, Sharing, SortOrder, Step,
+    Branch, Case, ConstantId, DotBegin, DotStart, Library, OriginId, Program, Scratch, Sharing, SortOrder, Step,
     StepId, StepKind, Storage, ValueId, While,
 };
 use jaxrs_kernel::scratch::scratch;
@@ -133,8 +133,12 @@ impl<'a> Builder<'a> {
         if let (Op::DotGeneral(dot), Some([a, b])) = (&data.op, self.fused.contractions.get(&op)) {
             let view = OpView { function: self.function, id: op };
             let strided = dot.library_strided(view, [&a.strides, &b.strides]);
-            library = Library::Dot(strided.expect("a library call with dense operands, too"));
+            let mut dot = strided.expect("a library call with dense operands, too");
             read = vec![a.base, b.base];
+            for (begin, side) in dot.begin.iter_mut().zip([a, b]) {
+                *begin = self.begin(side, &mut read);
+            }
+            library = Library::Dot(dot);
         }
         let operands: Vec<ValueId> = read.iter().map(|&v| self.value(v)).collect();
         let results: Vec<ValueId> = data.results.iter().map(|&v| self.value(v)).collect();
@@ -146,6 +150,20 @@ impl<'a> Builder<'a> {
         let scratch = scratch(&library);
         let step = self.step(StepKind::Library(library), operands, results, sharing, Some(origin));
         Step { scratch, ..step }
+    }
+
+    /// Where a tensor of a contraction begins; its indices become operands.
+    fn begin(&self, tensor: &Strided, read: &mut Vec<jaxrs_ir::ValueId>) -> DotBegin {
+        let start = |start: &Start| {
+            let known = read[2..].iter().position(|&v| v == start.index);
+            let operand = 2 + known.unwrap_or(read.len() - 2) as u32;
+            if known.is_none() {
+                read.push(start.index);
+            }
+            let dtype = self.function.ty(start.index).dtype;
+            DotStart { operand, dtype, high: start.high, stride: start.stride }
+        };
+        DotBegin { first: tensor.first, starts: tensor.starts.iter().map(start).collect() }
     }
 
     fn control(&mut self, op: OpId) -> Step {

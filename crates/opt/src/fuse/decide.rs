@@ -152,8 +152,10 @@ impl Decider<'_> {
                 let contraction = matches!(library, Library::Dot(_));
                 if contraction && self.mode == FusionMode::On {
                     let [a, b] = [0, 1].map(|n| strided(f, data.operands[n]));
-                    self.need(a.base, unit, at);
-                    self.need(b.base, unit, at);
+                    for side in [&a, &b] {
+                        self.need(side.base, unit, at);
+                        side.starts.iter().for_each(|s| self.need(s.index, unit, at));
+                    }
                     self.fused.contractions.insert(op, [a, b]);
                 } else {
                     data.operands.iter().for_each(|&v| self.need(v, unit, at));

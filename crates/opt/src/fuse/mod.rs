@@ -11,7 +11,7 @@ use cranelift_entity::SecondaryMap;
 use jaxrs_ir::lower::Lowering;
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueDef, ValueId, ops};
 use rustc_hash::FxHashMap;
-pub use strided::Strided;
+pub use strided::{Start, Strided};
 
 /// A splat constant of at most so many bytes that must be memory is a constant of the program; a
 /// larger one is filled in when it is needed.

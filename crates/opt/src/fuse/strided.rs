@@ -1,7 +1,11 @@
-//! Operands of contractions that are other tensors' elements in another order: the library reads
-//! those with strides, so that no transposed copy is made.
+//! Operands of contractions that are other tensors' elements in another order, or a part of them:
+//! the library reads those with strides from where they begin, so that no copy is made.
 
-use jaxrs_ir::{Function, Op, TensorType, ValueId};
+use super::constant;
+use jaxrs_ir::{Function, Op, TensorType, ValueDef, ValueId};
+
+/// A value of more than so many times the part's bytes is not kept for the part alone.
+const MOST_KEPT: u64 = 8;
 
 /// A value as elements of another one.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,17 +14,39 @@ pub struct Strided {
     pub base: ValueId,
     /// For each axis of the value, the distance in the base's elements.
     pub strides: Vec<i64>,
+    /// Where the value begins in the base.
+    pub first: i64,
+    /// What is added to that at run time.
+    pub starts: Vec<Start>,
 }
 
-/// The value through the transposes, reshapes and repetitions that make it, as far as strides can
-/// say.
+/// An index that is clamped to `0..=high` and moves a tensor by `stride` elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Start {
+    /// An integer of rank 0.
+    pub index: ValueId,
+    /// Its largest value.
+    pub high: i64,
+    /// Elements of the base.
+    pub stride: i64,
+}
+
+impl Strided {
+    /// The value by itself.
+    pub(super) fn whole(f: &Function, value: ValueId) -> Strided {
+        Strided { base: value, strides: dense(f.ty(value)), first: 0, starts: Vec::new() }
+    }
+}
+
+/// The value through the transposes, reshapes, repetitions and slices that make it, as far as
+/// strides can say.
 pub(super) fn strided(f: &Function, value: ValueId) -> Strided {
     let mut chain = vec![value];
-    let mut best = Strided { base: value, strides: dense(f.ty(value)) };
+    let mut best = Strided::whole(f, value);
     while let Some(operand) = moved(f, chain[chain.len() - 1]) {
         chain.push(operand);
         match along(f, &chain) {
-            Some(strides) => best = Strided { base: operand, strides },
+            Some(longer) => best = longer,
             None => break,
         }
     }
@@ -31,37 +57,76 @@ fn dense(ty: &TensorType) -> Vec<i64> {
     ty.strides().into_iter().map(|s| s as i64).collect()
 }
 
-/// The operand of an op that only moves or repeats elements.
+/// The operand of an op that only moves, repeats or leaves out elements.
 fn moved(f: &Function, value: ValueId) -> Option<ValueId> {
     let data = &f.ops[f.defining_op(value)?];
     match data.op {
-        Op::Transpose(_) | Op::Reshape(_) | Op::BroadcastInDim(_) => Some(data.operands[0]),
+        Op::Transpose(_) | Op::Reshape(_) | Op::BroadcastInDim(_) | Op::Reverse(_) => {
+            Some(data.operands[0])
+        }
+        Op::Slice(_) | Op::DynamicSlice(_) => {
+            let from = data.operands[0];
+            // A small part of a large temporary is better taken out of it.
+            let argument = matches!(f.values[from].def, ValueDef::Argument(..));
+            let kept = argument || f.ty(from).bytes() <= MOST_KEPT * f.ty(value).bytes();
+            kept.then_some(from)
+        }
         _ => None,
     }
 }
 
-/// The first value's strides in the last one's memory.
-fn along(f: &Function, chain: &[ValueId]) -> Option<Vec<i64>> {
-    let mut strides = dense(f.ty(*chain.last()?));
+/// The first value as elements of the last one's memory.
+fn along(f: &Function, chain: &[ValueId]) -> Option<Strided> {
+    let mut place = Strided::whole(f, *chain.last()?);
     for pair in chain.windows(2).rev() {
         let (value, operand) = (pair[0], pair[1]);
         let (to, from) = (&f.ty(value).shape, &f.ty(operand).shape);
-        strides = match &f.ops[f.defining_op(value)?].op {
+        let data = &f.ops[f.defining_op(value)?];
+        let strides = &place.strides;
+        place.strides = match &data.op {
             Op::Transpose(t) => t.permutation.iter().map(|&axis| strides[axis]).collect(),
             Op::BroadcastInDim(b) => {
                 let mut out = vec![0; to.len()];
-                for ((&axis, &extent), &stride) in b.axes.iter().zip(from).zip(&strides) {
+                for ((&axis, &extent), &stride) in b.axes.iter().zip(from).zip(strides) {
                     if extent != 1 {
                         out[axis] = stride;
                     }
                 }
                 out
             }
-            Op::Reshape(_) => reshaped(from, &strides, to)?,
+            Op::Reshape(_) => reshaped(from, strides, to)?,
+            Op::Reverse(reverse) => {
+                let mut out = strides.clone();
+                for &axis in &reverse.axes {
+                    place.first += strides[axis] * (from[axis] as i64 - 1).max(0);
+                    out[axis] = -out[axis];
+                }
+                out
+            }
+            Op::Slice(slice) => {
+                let ends = slice.starts.iter().zip(strides);
+                place.first += ends.map(|(&start, stride)| start as i64 * stride).sum::<i64>();
+                strides.iter().zip(&slice.strides).map(|(a, &b)| a * b as i64).collect()
+            }
+            Op::DynamicSlice(slice) => {
+                for (axis, &index) in data.operands[1..].iter().enumerate() {
+                    let high = (from[axis] - slice.sizes[axis]) as i64;
+                    let stride = strides[axis];
+                    match constant(f, index) {
+                        _ if high == 0 => {}
+                        Some(known) => {
+                            let known = known.wide_int(0).clamp(0, i128::from(high));
+                            place.first += known as i64 * stride;
+                        }
+                        None => place.starts.push(Start { index, high, stride }),
+                    }
+                }
+                place.strides
+            }
             _ => return None,
         };
     }
-    Some(strides)
+    Some(place)
 }
 
 /// The strides under another shape, if there are any.

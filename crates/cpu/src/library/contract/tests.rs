@@ -5,7 +5,7 @@ use super::super::tests::{Random, aligned, machines};
 use super::plain;
 use crate::pool::Pool;
 use jaxrs_kernel::DType;
-use jaxrs_kernel::program::{Convolution, Dot, DotAxis, Library, SpatialAxis};
+use jaxrs_kernel::program::{Convolution, Dot, DotAxis, DotStart, Library, SpatialAxis};
 
 const TYPES: [([DType; 2], DType); 20] = {
     use DType as D;
@@ -108,6 +108,7 @@ fn random_dot(types: [DType; 2], out: DType, random: &mut Random) -> (Dot, [u64;
         m: (0..nm).map(|i| axis(m[i], ls[nb + i], 0, os[nb + i])).collect(),
         n: (0..nn).map(|i| axis(n[i], 0, rs[nb + i], os[nb + nm + i])).collect(),
         k: (0..nk).map(|i| axis(k[i], ls[nb + nm + i], rs[nb + nn + i], 0)).collect(),
+        begin: Default::default(),
     };
     let len = |shape: &[u64]| shape.iter().product();
     (dot, [len(&lhs), len(&rhs), len(&result)])
@@ -143,6 +144,7 @@ fn thin_dots() {
                     m: vec![axis(m, lm, 0, n_)],
                     n: vec![axis(n, 0, rn, 1)],
                     k: vec![axis(k, lk, rk, 0)],
+                    begin: Default::default(),
                 };
                 if form == 0 || matches!(out, DType::F32 | DType::F64) {
                     let lens = [m * k, n * k, m * n];
@@ -168,9 +170,94 @@ fn tiny_dots() {
                 m: vec![axis(m, k as i64, 0, n as i64)],
                 n: vec![axis(n, 0, 1, 1)],
                 k: vec![axis(k, 1, n as i64, 0)],
+                begin: Default::default(),
             };
             let lens = [b * m * k, b * n * k, b * m * n];
             check(&Library::Dot(dot), types, out, lens, &mut random);
+        }
+    }
+}
+
+/// Axes further apart, some of them backwards, in memory that is larger than the tensor; part of the
+/// place is an index among the operands.
+#[test]
+fn dots_inside_of_larger_tensors() {
+    const INDICES: [DType; 8] = {
+        use DType as D;
+        [D::I32, D::I64, D::U64, D::U32, D::I8, D::U8, D::I16, D::U16]
+    };
+    let mut random = Random::new(7);
+    for (types, out) in TYPES {
+        for round in 0..8 {
+            let (mut dot, mut lens) = random_dot(types, out, &mut random);
+            let elements = [types[0], types[1], out];
+            let mut indices: Vec<[u8; 8]> = Vec::new();
+            for t in 0..3 {
+                let spread = 1 + random.below(2) as i64;
+                let mut first = 0;
+                let groups = [&mut dot.batch, &mut dot.m, &mut dot.n, &mut dot.k];
+                for axis in groups.into_iter().flatten() {
+                    let stride = [&mut axis.lhs, &mut axis.rhs, &mut axis.out].into_iter().nth(t);
+                    let stride = stride.expect("three tensors");
+                    *stride *= spread;
+                    if random.below(4) == 0 {
+                        first += *stride * (axis.extent as i64 - 1);
+                        *stride = -*stride;
+                    }
+                }
+                lens[t] = lens[t] * spread as u64 + 20;
+                dot.begin[t].first = first + random.below(7) as i64;
+                if random.below(2) == 0 {
+                    let high = random.below(5) as i64;
+                    let dtype = INDICES[random.below(8) as usize];
+                    let (operand, stride) = (2 + indices.len() as u32, 3);
+                    dot.begin[t].starts.push(DotStart { operand, dtype, high, stride });
+                    // Too small and too large ones, too.
+                    indices.push((random.below(9) as i64 - 2).to_le_bytes());
+                }
+            }
+            let index = |s: &DotStart| {
+                let bits = i64::from_le_bytes(indices[s.operand as usize - 2]);
+                let unsigned = !matches!(s.dtype, D::I8 | D::I16 | D::I32 | D::I64);
+                if bits < 0 && unsigned { s.high } else { bits.clamp(0, s.high) }
+            };
+            use DType as D;
+            let offsets: Vec<usize> = (0..3)
+                .map(|t| {
+                    let begin = &dot.begin[t];
+                    let starts = begin.starts.iter().map(|s| index(s) * s.stride);
+                    ((begin.first + starts.sum::<i64>()) as u64 * elements[t].size()) as usize
+                })
+                .collect();
+            let mut lhs = random.elements(types[0], lens[0]);
+            let mut rhs = random.elements(types[1], lens[1]);
+            let before = random.elements(out, lens[2]);
+            let mut expected = before.to_vec();
+            let pool = Pool::shared(1 + 2 * (round % 2));
+            // SAFETY: the last element of each tensor, moved by its index, is inside its buffer.
+            unsafe {
+                let buffers = plain::Buffers {
+                    lhs: lhs.as_ptr().add(offsets[0]),
+                    rhs: rhs.as_ptr().add(offsets[1]),
+                    out: expected.as_mut_ptr().add(offsets[2]),
+                };
+                plain::dot(&dot, &pool, buffers);
+            }
+            let library = Library::Dot(dot);
+            let per_thread = jaxrs_kernel::scratch::scratch(&library).per_thread.0 as usize;
+            for machine in machines() {
+                let operands = vec![(D::F32, Vec::new()); 3 + indices.len()];
+                let step = LibraryStep::with(&library, &operands, machine);
+                let mut scratch = aligned(per_thread * pool.threads());
+                let mut result = before.to_vec();
+                let mut pointers = vec![lhs.as_mut_ptr(), rhs.as_mut_ptr()];
+                pointers.extend(indices.iter_mut().map(|index| index.as_mut_ptr()));
+                // The updated operand is where the result is.
+                pointers.extend([result.as_mut_ptr(); 2]);
+                // SAFETY: as above.
+                unsafe { step.run(&pool, pointers.as_ptr(), scratch.as_mut_ptr()) };
+                assert!(random.same(out, &result, &expected), "{machine:?}: {library:?}");
+            }
         }
     }
 }
@@ -188,6 +275,7 @@ fn empty_dots() {
                 m: vec![axis(m, k as i64, 0, n as i64)],
                 n: vec![axis(n, 0, 1, 1)],
                 k: vec![axis(k, 1, n as i64, 0)],
+                begin: Default::default(),
             };
             check(&Library::Dot(dot), types, out, [m * k, k * n, m * n], &mut random);
         }
