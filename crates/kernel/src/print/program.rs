@@ -149,8 +149,9 @@ fn call(library: &Library) -> String {
                 .filter(|(_, begin)| **begin != Default::default())
                 .map(|(tensor, begin)| {
                     let starts = begin.starts.iter();
-                    let starts = starts
-                        .map(|s| format!(" + {} * (operand {} to {})", s.stride, s.operand, s.high));
+                    let starts = starts.map(|s| {
+                        format!(" + {} * (operand {} to {})", s.stride, s.operand, s.high)
+                    });
                     format!("{tensor} at {}{} ", begin.first, starts.collect::<String>())
                 })
                 .collect();

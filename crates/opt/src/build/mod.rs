@@ -16,8 +16,8 @@ use jaxrs_ir::lower::Lowering;
 use jaxrs_ir::ops::OpView;
 use jaxrs_ir::{BlockId, Error, Function, Location, Module, Op, OpId, ops};
 use jaxrs_kernel::program::{
-    Branch, Case, ConstantId, DotBegin, DotStart, Library, OriginId, Program, Scratch, Sharing, SortOrder, Step,
-    StepId, StepKind, Storage, ValueId, While,
+    Branch, Case, ConstantId, DotBegin, DotStart, Library, OriginId, Program, Scratch, Sharing,
+    SortOrder, Step, StepId, StepKind, Storage, ValueId, While,
 };
 use jaxrs_kernel::scratch::scratch;
 use rustc_hash::FxHashMap;

@@ -14,5 +14,6 @@ pub mod region;
 pub mod residuals;
 pub mod rewrite;
 pub mod sink;
+pub mod split;
 pub mod stacks;
 pub mod trips;

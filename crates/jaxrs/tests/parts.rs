@@ -1,0 +1,172 @@
+//! Contractions that read parts of tensors where they are, and write their results into parts of larger
+//! ones: the same results as the interpreter's, and no memory between.
+
+use jaxrs::compile::{Options, compile_module};
+use jaxrs::tensor::Tensor;
+use jaxrs_ir::{DType, Literal, TensorType, interpret, text};
+use jaxrs_plan::validate;
+
+/// Small integers, so that sums are exact in every type and order.
+fn elements(ty: &TensorType, seed: u64) -> Literal {
+    let mut bytes = Vec::new();
+    for n in 0..ty.len() * ty.dtype.parts() {
+        let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed << 32);
+        let small = (mixed >> 40) % 3;
+        let bits = match ty.dtype.part() {
+            DType::F64 => (small as f64 - 1.0).to_bits(),
+            part if part.is_float() => u64::from((small as f32 - 1.0).to_bits()),
+            DType::I1 => small & 1,
+            _ => small,
+        };
+        bytes.extend(jaxrs_ir::literal::narrow(bits, ty.dtype.part()));
+    }
+    Literal::dense(ty.clone(), bytes)
+}
+
+/// Runs a program in several ways beside the interpreter; its arena without scratch is at most `most`.
+fn check(source: &str, scalars: &[i64], most: u64) {
+    let module = text::parse(source, "parts.mlir").unwrap_or_else(|e| panic!("{e}\n{source}"));
+    let entry = module.entry().expect("an entry");
+    let mut scalars = scalars.iter();
+    let operand = |(n, ty): (usize, TensorType)| match ty.rank() {
+        0 if ty.dtype.is_int() => {
+            let value = *scalars.next().expect("a value for each index");
+            Literal::dense(ty.clone(), jaxrs_ir::literal::narrow(value as u64, ty.dtype))
+        }
+        _ => elements(&ty, n as u64),
+    };
+    let types = entry.parameters().iter().map(|&p| entry.ty(p).clone());
+    let literals: Vec<Literal> = types.enumerate().map(operand).collect();
+    let expected = interpret::call(Some(&module), entry, &literals).expect("it evaluates");
+    let tensor = |l: &Literal| Tensor { ty: l.ty().clone(), bytes: l.to_bytes() };
+    let inputs: Vec<Tensor> = literals.iter().map(tensor).collect();
+    let all = [
+        Options { check: true, poison: true, ..Options::default() },
+        Options { threads: 2, poison: true, split_all: true, ..Options::default() },
+        Options { fuse: false, poison: true, ..Options::default() },
+    ];
+    for options in all {
+        let compiled = compile_module(&module, "parts.mlir", &options).expect("it compiles");
+        validate::validate(compiled.planned()).unwrap_or_else(|e| panic!("{e}\n{source}"));
+        let report = compiled.report("parts");
+        if options.fuse {
+            let arena = report.arena_without_scratch_bytes;
+            assert!(arena <= most, "{arena} bytes for {most}\n{source}\n{}", report.text(false));
+        }
+        for _ in 0..2 {
+            let results = compiled.run(&inputs).unwrap_or_else(|e| panic!("{e}\n{source}"));
+            for (got, expected) in results.iter().zip(&expected) {
+                assert_eq!(got.bytes, expected.to_bytes(), "{source}");
+            }
+        }
+    }
+}
+
+#[test]
+fn slices_are_read_where_they_are() {
+    for dtype in ["f32", "f64", "bf16", "i32", "complex<f32>"] {
+        check(
+            &format!(
+                "func.func @main(%x: tensor<24x20x{dtype}>, %w: tensor<3x42x50x{dtype}>)
+                    -> tensor<24x16x{dtype}> {{
+                  %0 = stablehlo.slice %w [1:2, 2:42:2, 1:49:3]
+                    : (tensor<3x42x50x{dtype}>) -> tensor<1x20x16x{dtype}>
+                  %1 = stablehlo.reverse %0, dims = [2] : tensor<1x20x16x{dtype}>
+                  %2 = stablehlo.reshape %1 : (tensor<1x20x16x{dtype}>) -> tensor<20x16x{dtype}>
+                  %3 = stablehlo.dot_general %x, %2, contracting_dims = [1] x [0]
+                    : (tensor<24x20x{dtype}>, tensor<20x16x{dtype}>) -> tensor<24x16x{dtype}>
+                  return %3 : tensor<24x16x{dtype}>
+                }}"
+            ),
+            &[],
+            0,
+        );
+    }
+}
+
+#[test]
+fn dynamic_slices_are_read_where_they_are() {
+    for index in ["i32", "i64", "ui64", "ui8", "i8"] {
+        for at in [-1, 0, 1, 2, 3, 100] {
+            check(
+                &format!(
+                    "func.func @main(%x: tensor<2x30x20xf32>, %w: tensor<4x2x26x20xf32>,
+                        %i: tensor<{index}>, %j: tensor<{index}>) -> tensor<2x30x24xf32> {{
+                      %0 = stablehlo.constant dense<0> : tensor<{index}>
+                      %1 = stablehlo.dynamic_slice %w, %i, %0, %j, %0, sizes = [1, 2, 24, 20]
+                        : (tensor<4x2x26x20xf32>, tensor<{index}>, tensor<{index}>,
+                           tensor<{index}>, tensor<{index}>) -> tensor<1x2x24x20xf32>
+                      %2 = stablehlo.reshape %1
+                        : (tensor<1x2x24x20xf32>) -> tensor<2x24x20xf32>
+                      %3 = stablehlo.dot_general %x, %2, batching_dims = [0] x [0],
+                        contracting_dims = [2] x [2]
+                        : (tensor<2x30x20xf32>, tensor<2x24x20xf32>) -> tensor<2x30x24xf32>
+                      return %3 : tensor<2x30x24xf32>
+                    }}"
+                ),
+                &[at, 1 - at],
+                0,
+            );
+        }
+    }
+}
+
+/// Stacked layers, each read at the loop's counter: two activations, one of them the result.
+#[test]
+fn a_loop_reads_its_layer_where_it_is() {
+    check(
+        "func.func @main(%w: tensor<5x16x16xf32>, %x: tensor<32x16xf32>) -> tensor<32x16xf32> {
+          %0 = stablehlo.constant dense<0> : tensor<i32>
+          %1 = stablehlo.constant dense<1> : tensor<i32>
+          %2 = stablehlo.constant dense<5> : tensor<i32>
+          %3:2 = stablehlo.while(%i = %0, %h = %x) : tensor<i32>, tensor<32x16xf32>
+          cond {
+            %c = stablehlo.compare LT, %i, %2 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            stablehlo.return %c : tensor<i1>
+          } do {
+            %a = stablehlo.dynamic_slice %w, %i, %0, %0, sizes = [1, 16, 16]
+              : (tensor<5x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+            %b = stablehlo.reshape %a : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+            %d = stablehlo.dot_general %h, %b, contracting_dims = [1] x [0]
+              : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32>
+            %e = stablehlo.sign %d : tensor<32x16xf32>
+            %n = stablehlo.add %i, %1 : tensor<i32>
+            stablehlo.return %n, %e : tensor<i32>, tensor<32x16xf32>
+          }
+          return %3#1 : tensor<32x16xf32>
+        }",
+        &[],
+        32 * 16 * 4 + 256,
+    );
+}
+
+/// Queries, keys and values are three contractions, so that each lives as long as it is used.
+#[test]
+fn contractions_of_which_slices_are_used_are_split() {
+    check(
+        "func.func @main(%x: tensor<2x40x32xf32>, %w: tensor<32x96xf32>, %b: tensor<96xf32>)
+            -> tensor<2x40x32xf32> {
+          %0 = stablehlo.dot_general %x, %w, contracting_dims = [2] x [0]
+            : (tensor<2x40x32xf32>, tensor<32x96xf32>) -> tensor<2x40x96xf32>
+          %1 = stablehlo.broadcast_in_dim %b, dims = [2]
+            : (tensor<96xf32>) -> tensor<2x40x96xf32>
+          %2 = stablehlo.add %0, %1 : tensor<2x40x96xf32>
+          %q = stablehlo.slice %2 [0:2, 0:40, 0:32]
+            : (tensor<2x40x96xf32>) -> tensor<2x40x32xf32>
+          %k = stablehlo.slice %2 [0:2, 0:40, 32:64]
+            : (tensor<2x40x96xf32>) -> tensor<2x40x32xf32>
+          %v = stablehlo.slice %2 [0:2, 0:40, 64:96]
+            : (tensor<2x40x96xf32>) -> tensor<2x40x32xf32>
+          %3 = stablehlo.dot_general %q, %k, batching_dims = [0] x [0],
+            contracting_dims = [2] x [2]
+            : (tensor<2x40x32xf32>, tensor<2x40x32xf32>) -> tensor<2x40x40xf32>
+          %4 = stablehlo.dot_general %3, %v, batching_dims = [0] x [0],
+            contracting_dims = [2] x [1]
+            : (tensor<2x40x40xf32>, tensor<2x40x32xf32>) -> tensor<2x40x32xf32>
+          return %4 : tensor<2x40x32xf32>
+        }",
+        &[],
+        // Keys or values, and the scores; queries lie in the result.
+        (2 * 40 * 32 + 2 * 40 * 40) * 4,
+    );
+}
