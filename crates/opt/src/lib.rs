@@ -86,7 +86,8 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("private", &mut function, passes::private::run);
     p.pass("dce again", &mut function, passes::dce::run);
     p.dump("ir", || text::print_function(&function));
-    let fused = p.time("fuse", || fuse::run(&function, options.fuse));
+    let donated = |index: usize| build::is_donated(&function, index, options);
+    let fused = p.time("fuse", || fuse::run(&function, options.fuse, &donated));
     let built = p.time("build", || build::run(module, &function, &fused, options));
     p.dump("fused", || fused.text(&function));
     let (program, origins) = built.map_err(fail)?;

@@ -21,6 +21,7 @@ use jaxrs_kernel::program::{
 };
 use jaxrs_kernel::scratch::scratch;
 use rustc_hash::FxHashMap;
+pub use values::is_donated;
 
 type Built = (Program, PrimaryMap<OriginId, Function>);
 

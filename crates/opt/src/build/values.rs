@@ -3,7 +3,7 @@
 use super::Builder;
 use crate::Options;
 use crate::fuse::{constant, is_constant_storage, viewed};
-use jaxrs_ir::{Attribute, Attributes, Literal, Location, TensorType, ValueDef};
+use jaxrs_ir::{Attribute, Function, Literal, Location, TensorType, ValueDef};
 use jaxrs_kernel::program::{Bytes, ConstantId, Donation, Parameter, Storage, Value, ValueId};
 
 impl Builder<'_> {
@@ -19,10 +19,7 @@ impl Builder<'_> {
             }
         }
         for (index, &parameter) in parameters.iter().enumerate() {
-            let donation = match &function.parameter_attributes.get(index) {
-                Some(attributes) => donation(attributes, options.donate.contains(&(index as u32))),
-                None => Donation::Kept,
-            };
+            let donation = donation(function, index, options);
             let storage = Storage::Parameter(index as u32);
             let ty = function.ty(parameter);
             let name = format!("arg{index}");
@@ -98,17 +95,24 @@ pub(super) fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-fn donation(attributes: &Attributes, asked: bool) -> Donation {
-    let preferred = match attributes.get("tf.aliasing_output") {
+/// Whether a parameter may be overwritten.
+pub fn is_donated(function: &Function, index: usize, options: &Options) -> bool {
+    donation(function, index, options) != Donation::Kept
+}
+
+fn donation(function: &Function, index: usize, options: &Options) -> Donation {
+    let attributes = function.parameter_attributes.get(index);
+    let attribute = |name: &str| attributes.and_then(|attributes| attributes.get(name));
+    let preferred = match attribute("tf.aliasing_output") {
         Some(Attribute::Int(index, _)) => u32::try_from(*index).ok(),
         _ => None,
     };
-    let donor = match attributes.get("jax.buffer_donor") {
+    let donor = match attribute("jax.buffer_donor") {
         Some(Attribute::Bool(value)) => *value,
         Some(_) => true,
         None => false,
     };
-    if asked || donor || preferred.is_some() {
+    if options.donate.contains(&(index as u32)) || donor || preferred.is_some() {
         Donation::Donated { preferred }
     } else {
         Donation::Kept

@@ -3,6 +3,7 @@
 
 use super::cost::{self, Estimate, STEP};
 use super::maps::{IDENTITY, Site, Sites, operand_site};
+use super::overwritten::Overwritten;
 use super::strided::strided;
 use super::units::{Kind, UnitData, Units};
 use super::{Form, Fused, Group, Unit, base, constant, is_constant_storage, viewed};
@@ -47,6 +48,7 @@ pub(super) struct Decider<'a> {
     readers: SecondaryMap<ValueId, Vec<u32>>,
     /// Whether a block returns it.
     returned: SecondaryMap<ValueId, bool>,
+    overwritten: Overwritten,
     fused: Fused,
 }
 
@@ -57,7 +59,7 @@ struct At {
 }
 
 /// The units and forms of a function.
-pub(super) fn run(f: &Function, mode: FusionMode) -> Fused {
+pub(super) fn run(f: &Function, mode: FusionMode, donated: &dyn Fn(usize) -> bool) -> Fused {
     let mut decider = Decider {
         f,
         mode,
@@ -67,6 +69,7 @@ pub(super) fn run(f: &Function, mode: FusionMode) -> Fused {
         needed: SecondaryMap::new(),
         readers: SecondaryMap::new(),
         returned: SecondaryMap::new(),
+        overwritten: Overwritten::new(f, donated),
         fused: Fused::default(),
     };
     decider.block(f.body);
@@ -323,15 +326,17 @@ impl Decider<'_> {
             return self.inline(op, &roots, at);
         }
         self.normalize(value, at);
-        if !self.needed[value] && self.mode == FusionMode::On && self.worth_inlining(op, cost, at) {
+        let before = self.mode == FusionMode::On && self.outlives(op, at);
+        let may_inline = !self.needed[value] && self.mode == FusionMode::On && !before;
+        if may_inline && self.worth_inlining(op, cost, at) {
             self.fused.forms[value] = Form { stored: false, inline: true };
             let sites = std::mem::take(&mut self.sites[value].0);
             return self.inline(op, &sites, at);
         }
         let shape = &f.ty(value).shape;
         let unit = match self.host(op, at) {
-            Some(unit) => unit,
-            None => self.new_kernel(shape, at),
+            Some(unit) if !before => unit,
+            _ => self.new_kernel(shape, at),
         };
         let mut sites = vec![Site::root(unit, shape)];
         if self.mode == FusionMode::On && spreads(f, op) {
@@ -378,6 +383,22 @@ impl Decider<'_> {
         for site in sites {
             self.sites[value].add(Site { unit: at.units.find(site.unit), ..site });
         }
+    }
+
+    /// Whether the op's operands would be overwritten before they are read where the op's result
+    /// is.
+    fn outlives(&self, op: OpId, at: &At) -> bool {
+        let value = self.f.ops[op].results[0];
+        let mut readers = Vec::new();
+        for site in &self.sites[value].0 {
+            let unit = at.units.get(site.unit);
+            match unit.kind {
+                Kind::Op(op) => readers.extend(&self.f.ops[op].results),
+                Kind::Kernel(_) => readers.extend(&unit.roots),
+            }
+        }
+        let memory = |v: ValueId| self.estimates[v].memory;
+        self.overwritten.outlived(self.f, op, &memory, &readers)
     }
 
     fn worth_inlining(&mut self, op: OpId, cost: ElementCost, at: &mut At) -> bool {
@@ -621,7 +642,14 @@ impl Decider<'_> {
                 Kind::Kernel(shape) if shape.is_empty() && data.iterations <= 64.0 => {}
                 _ => continue,
             }
-            let recent: Vec<u32> = last.iter().rev().take(3).copied().collect();
+            // What reads nothing would only live longer together with what is needed elsewhere.
+            let near = |other: u32| {
+                let other = at.units.get(other);
+                !(data.reads.is_empty() && other.reads.is_empty())
+                    || data.position.abs_diff(other.position) <= 4
+            };
+            let recent: Vec<u32> =
+                last.iter().rev().take(3).copied().filter(|&other| near(other)).collect();
             if !recent.into_iter().any(|other| self.try_merge(other, unit, at)) {
                 last.push(unit);
             }

@@ -3,6 +3,7 @@
 mod cost;
 mod decide;
 mod maps;
+mod overwritten;
 mod strided;
 mod units;
 
@@ -112,9 +113,9 @@ fn inlined(f: &Function, roots: &[ValueId], loaded: &dyn Fn(ValueId) -> bool) ->
     out
 }
 
-/// The units and forms for a function.
-pub fn run(function: &Function, mode: FusionMode) -> Fused {
-    decide::run(function, mode)
+/// The units and forms for a function, of whose parameters some are donated.
+pub fn run(function: &Function, mode: FusionMode, donated: &dyn Fn(usize) -> bool) -> Fused {
+    decide::run(function, mode, donated)
 }
 
 /// Whether the value, where it must be memory, is a constant of the program.
