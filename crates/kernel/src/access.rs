@@ -182,7 +182,8 @@ fn bounds(kernel: &Kernel, at: &Affine) -> (i128, i128) {
 /// variables alone: as digits of a number system that both share, one digit's ranges are disjoint.
 fn disjoint(load: &Access, store: &Access) -> bool {
     let (Some(a), Some(b)) = (terms(load), terms(store)) else { return false };
-    let mut steps: Vec<i64> = a.iter().chain(&b).map(|t| t.0).collect();
+    // What no term steps over is a digit of constants.
+    let mut steps: Vec<i64> = a.iter().chain(&b).map(|t| t.0).chain([1]).collect();
     steps.sort_unstable_by(|x, y| y.cmp(x));
     steps.dedup();
     let (Some(a), Some(b)) =
@@ -221,7 +222,7 @@ fn digits(terms: &[(i64, i64, i64)], constant: i64, steps: &[i64]) -> Option<Vec
         rest -= shift * step;
         out.push((first + shift, last + shift));
     }
-    (rest == 0 || steps.is_empty()).then_some(out)
+    (rest == 0).then_some(out)
 }
 
 #[cfg(test)]

@@ -15,15 +15,44 @@ use jaxrs_kernel::{Access, Compare, DType, interp};
 /// Steps of a chain; each may read its operand several times.
 const STEPS: usize = 6;
 
-struct Chain {
-    function: Function,
+pub(super) struct Chain {
+    pub function: Function,
     random: u64,
     /// Rank-0 parameters used as start indices.
-    indices: Vec<ValueId>,
+    pub indices: Vec<ValueId>,
 }
 
 impl Chain {
-    fn below(&mut self, limit: u64) -> u64 {
+    /// A function of three rank-0 parameters so far.
+    pub fn new(seed: u64) -> Chain {
+        let random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut chain = Chain { function: Function::new("chain"), random, indices: Vec::new() };
+        let scalar = TensorType::scalar(DType::I32);
+        chain.indices = (0..3).map(|_| chain.function.add_parameter(scalar.clone())).collect();
+        chain
+    }
+
+    pub fn parameter(&mut self, shape: &[u64]) -> ValueId {
+        self.function.add_parameter(TensorType::new(shape, DType::I32))
+    }
+
+    /// The value from one kernel is what the interpreter gives.
+    pub fn check(mut self, value: ValueId, seed: u64) {
+        let mut arguments: Vec<Literal> =
+            (0..3).map(|_| int(DType::I32, i128::from(self.below(9)) - 3)).collect();
+        for &parameter in &self.function.parameters()[3..] {
+            let shape = &self.function.ty(parameter).shape;
+            arguments.push(pattern(DType::I32, shape, seed));
+        }
+        let body = self.function.body;
+        self.function.blocks[body].yields = vec![value];
+        let function = self.function;
+        let expected = interpret::call(None, &function, &arguments).expect("a result");
+        let got = fused(&function, value, &arguments);
+        assert_eq!(got, expected[0].to_bytes(), "seed {seed}: {function:?}");
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.random >> 33) % limit
     }
@@ -32,7 +61,7 @@ impl Chain {
         (0..rank).map(|_| [1, 2, 3, 4, 5, 7, 4, 3, 6, 0][self.below(10) as usize]).collect()
     }
 
-    fn push(&mut self, op: impl Into<Op>, operands: &[ValueId]) -> ValueId {
+    pub fn push(&mut self, op: impl Into<Op>, operands: &[ValueId]) -> ValueId {
         let op = op.into();
         let types = operands.iter().map(|&value| self.function.ty(value).clone()).collect();
         let signature = Signature { operands: types, ..Signature::default() };
@@ -142,25 +171,14 @@ impl Chain {
 }
 
 fn check(seed: u64) {
-    let mut chain = Chain { function: Function::new("chain"), random: seed, indices: Vec::new() };
-    chain.random = chain.random.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let scalar = TensorType::scalar(DType::I32);
-    chain.indices = (0..3).map(|_| chain.function.add_parameter(scalar.clone())).collect();
+    let mut chain = Chain::new(seed);
     let rank = chain.below(4) as usize;
     let shape = chain.extents(rank);
-    let mut value = chain.function.add_parameter(TensorType::new(shape.clone(), DType::I32));
+    let mut value = chain.parameter(&shape);
     for _ in 0..STEPS {
         value = chain.step(value);
     }
-    let mut arguments: Vec<Literal> =
-        (0..3).map(|_| int(DType::I32, i128::from(chain.below(9)) - 3)).collect();
-    arguments.push(pattern(DType::I32, &shape, seed));
-    let body = chain.function.body;
-    chain.function.blocks[body].yields = vec![value];
-    let function = chain.function;
-    let expected = interpret::call(None, &function, &arguments).expect("a result");
-    let got = fused(&function, value, &arguments);
-    assert_eq!(got, expected[0].to_bytes(), "seed {seed}: {function:?}");
+    chain.check(value, seed);
 }
 
 /// The value's bytes from one kernel, which loads nothing but parameters.

@@ -8,6 +8,8 @@
 mod chains;
 mod emitter;
 mod loops;
+#[cfg(test)]
+mod stencils;
 
 pub use emitter::{Emitter, Read, Scalar, linear};
 pub use loops::{clamped_index, nest, start_index, widened};

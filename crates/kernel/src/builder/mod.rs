@@ -29,8 +29,10 @@ use cranelift_entity::{PrimaryMap, SecondaryMap};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// More pieces than this and a loop keeps its guards.
+/// With more pieces than this a loop keeps guards in the shortest ones.
 const MAX_PIECES: usize = 9;
+/// The same where its pieces would be more than so many instructions, loops inside them split, too.
+const MAX_CODE: usize = 40_000;
 
 /// What makes instructions equal.
 type Key = (Inst, RegType);
@@ -44,6 +46,8 @@ pub struct KernelBuilder {
     undo: Vec<(Key, Option<(Reg, u32)>)>,
     serial: u32,
     trials: u32,
+    /// How many pieces the open loops have been split into, multiplied.
+    copies: usize,
 }
 
 struct Frame {
@@ -90,6 +94,7 @@ pub struct LoopOptions {
 struct Trial {
     lengths: Vec<usize>,
     undo: usize,
+    registers: usize,
 }
 
 impl KernelBuilder {
@@ -114,6 +119,7 @@ impl KernelBuilder {
             undo: Vec::new(),
             serial: 0,
             trials: 0,
+            copies: 1,
         }
     }
 
@@ -431,11 +437,13 @@ impl KernelBuilder {
         Trial {
             lengths: self.frames.iter().map(|f| f.block.stmts.len()).collect(),
             undo: self.undo.len(),
+            registers: self.kernel.regs.len(),
         }
     }
 
-    /// Takes back everything since the trial began; gives the cuts of the loop it opened.
-    fn end_trial(&mut self, trial: &Trial) -> BTreeSet<i64> {
+    /// Takes back everything since the trial began; gives the cuts of the loop it opened, and the
+    /// number of instructions, about.
+    fn end_trial(&mut self, trial: &Trial) -> (BTreeSet<i64>, usize) {
         let cuts = std::mem::take(&mut self.frame().cuts);
         self.frames.truncate(trial.lengths.len());
         for (frame, &length) in self.frames.iter_mut().zip(&trial.lengths) {
@@ -449,7 +457,7 @@ impl KernelBuilder {
             };
         }
         self.trials -= 1;
-        cuts
+        (cuts, self.kernel.regs.len() - trial.registers)
     }
 }
 

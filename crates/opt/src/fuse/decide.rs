@@ -2,7 +2,7 @@
 //! root of one of them, or a kernel of its own.
 
 use super::cost::{self, Estimate, STEP};
-use super::maps::{IDENTITY, Site, Sites, operand_site};
+use super::maps::{IDENTITY, Site, Sites, borders, operand_site};
 use super::overwritten::Overwritten;
 use super::strided::strided;
 use super::units::{Kind, UnitData, Units};
@@ -20,6 +20,12 @@ use rustc_hash::FxHashSet;
 const MAX_SIZE: u32 = 4000;
 /// Values that one kernel stores at most.
 const MAX_ROOTS: usize = 8;
+/// The same of all the code, the pieces into which loops are split at borders counted.
+const MAX_CODE: u32 = 20_000;
+/// Pieces of a loop that is split at borders, at most.
+const MAX_PIECES: usize = 9;
+/// Ways to read one pad or concatenation whose borders all are splits of loops.
+const MAX_BORDERED: u32 = 150;
 /// Ops between a kernel's root and what it inlines at other indices than its own.
 const MAX_DEPTH: u32 = 120;
 /// The same at its own index: the emitter goes as deep.
@@ -369,7 +375,11 @@ impl Decider<'_> {
         let f = self.f;
         let size = cost::instructions(f, op);
         for site in sites {
-            at.units.get_mut(site.unit).size += size;
+            let unit = at.units.get_mut(site.unit);
+            unit.size += size;
+            for (position, cuts) in borders(f, op, site).unwrap_or_default() {
+                unit.cuts.add(position, cuts);
+            }
             for (number, &operand) in f.ops[op].operands.iter().enumerate() {
                 self.read(operand, operand_site(f, op, number, site), at);
             }
@@ -417,7 +427,8 @@ impl Decider<'_> {
             let unit = at.units.get(site.unit);
             let own_index = site.map == IDENTITY;
             let deepest = if own_index { MAX_CHAIN } else { MAX_DEPTH };
-            if unit.size + size > MAX_SIZE || site.depth > deepest {
+            let code = (unit.size + size).saturating_mul(unit.cuts.copies());
+            if unit.size + size > MAX_SIZE || code > MAX_CODE || site.depth > deepest {
                 return false;
             }
             if matches!(unit.kind, Kind::Op(_)) && (is_loop || estimate.work > 400.0) {
@@ -430,12 +441,7 @@ impl Decider<'_> {
             evaluations += times;
             inlined += times * self.extra_work(op, site).min(estimate.work);
         }
-        let most = match f.ops[op].op {
-            // Each read guards its range; too many guards are not split into loops of their own.
-            Op::Pad(_) | Op::Concatenate(_) => 2,
-            _ => MAX_MAPS,
-        };
-        if self.sites[value].by_unit().values().any(|&n| n > most) {
+        if !self.few_ways(op, at) {
             return false;
         }
         if sites.len() == 1 && evaluations <= 1.01 * length {
@@ -450,6 +456,37 @@ impl Decider<'_> {
         let place = 3.0 * cost::MEMORY * f.ty(value).dtype.size() as f64 / 4.0;
         let stored = length * (estimate.work + place) + evaluations * traffic + STEP;
         inlined + code <= stored
+    }
+
+    /// Whether no unit reads the op's value in so many ways that its code would be too much.
+    fn few_ways(&self, op: OpId, at: &At) -> bool {
+        let f = self.f;
+        let sites = &self.sites[f.ops[op].results[0]];
+        let op_data = &f.ops[op].op;
+        let bordered = matches!(op_data, Op::Pad(_) | Op::Concatenate(_));
+        let most = match op_data {
+            // Guards that are no splits of loops stay in the innermost loop.
+            Op::Pad(_) | Op::Concatenate(_) => 2,
+            // No code of their own.
+            Op::Slice(_) | Op::Reverse(_) => MAX_BORDERED,
+            _ => MAX_MAPS,
+        };
+        sites.by_unit().into_iter().all(|(unit, ways)| {
+            ways <= most || bordered && ways <= MAX_BORDERED && self.splits(op, unit, ways, at)
+        })
+    }
+
+    /// Whether the unit's loops can be split so that no guard of the op is left, in code that is
+    /// not too much.
+    fn splits(&self, op: OpId, unit: u32, ways: u32, at: &At) -> bool {
+        let data = at.units.get(unit);
+        let mut cuts = data.cuts.clone();
+        for site in self.sites[self.f.ops[op].results[0]].0.iter().filter(|s| s.unit == unit) {
+            let Some(borders) = borders(self.f, op, site) else { return false };
+            borders.into_iter().for_each(|(position, at)| cuts.add(position, at));
+        }
+        let code = (data.size + ways).saturating_mul(cuts.copies());
+        cuts.longest() <= MAX_PIECES && code <= MAX_CODE
     }
 
     /// What an element costs at a site: operands that the unit reads there anyway are free.
@@ -545,7 +582,10 @@ impl Decider<'_> {
             return true;
         }
         let (x, y) = (at.units.get(a), at.units.get(b));
-        let fits = x.roots.len() + y.roots.len() <= MAX_ROOTS && x.size + y.size <= MAX_SIZE;
+        let size = x.size + y.size;
+        let code = size.saturating_mul(x.cuts.with(&y.cuts).copies());
+        let fits =
+            x.roots.len() + y.roots.len() <= MAX_ROOTS && size <= MAX_SIZE && code <= MAX_CODE;
         if !fits || self.mode == FusionMode::Off || self.keeps_alive(a, b, at) {
             return false;
         }

@@ -16,8 +16,42 @@ use std::hash::{Hash, Hasher};
 pub(super) struct AxisMap {
     /// Bit `n`: the loop at position `n` of the path.
     pub loops: u64,
-    /// The index is the loop's variable itself.
-    pub exact: bool,
+    /// How the index follows from the variable of the one loop it depends on, where that is so.
+    pub line: Option<Line>,
+}
+
+/// An index `by * variable + from`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// The step; not 0.
+    pub by: i64,
+    /// The index where the variable is 0.
+    pub from: i64,
+}
+
+impl Line {
+    /// The variable itself.
+    const SAME: Line = Line { by: 1, from: 0 };
+
+    /// The line's index put into another one: `outer(self)`.
+    fn then(self, outer: Line) -> Option<Line> {
+        let by = self.by.checked_mul(outer.by)?;
+        let from = self.from.checked_mul(outer.by)?.checked_add(outer.from)?;
+        Some(Line { by, from })
+    }
+
+    /// The first value of the variable whose index is on the other side of `edge`.
+    fn crossing(self, edge: i64) -> i64 {
+        if self.by > 0 {
+            -((self.from - edge).div_euclid(self.by))
+        } else {
+            (self.from - edge).div_euclid(-self.by) + 1
+        }
+    }
+}
+
+fn shifted(by: i64) -> Option<Line> {
+    Some(Line { by: 1, from: by })
 }
 
 /// One way in which a kernel reads a value.
@@ -48,7 +82,8 @@ pub(super) const IDENTITY: MapId = MapId(0);
 impl Site {
     /// The root of a unit over an iteration space.
     pub(super) fn root(unit: u32, shape: &[u64]) -> Site {
-        let axes = (0..shape.len()).map(|n| AxisMap { loops: bit(n), exact: true }).collect();
+        let axes =
+            (0..shape.len()).map(|n| AxisMap { loops: bit(n), line: Some(Line::SAME) }).collect();
         let path = SmallVec::from_slice(shape);
         Site { unit, map: IDENTITY, path, axes, share: 1.0, depth: 0 }
     }
@@ -56,7 +91,7 @@ impl Site {
     /// An operand that a unit reads once, in an order of its own.
     pub(super) fn opaque(unit: u32, op: OpId, operand: usize, ty: &TensorType) -> Site {
         let map = MapId(mix(&(u64::from(unit), op, operand)));
-        let axes = ty.shape.iter().map(|_| AxisMap { loops: 1, exact: false }).collect();
+        let axes = ty.shape.iter().map(|_| AxisMap { loops: 1, line: None }).collect();
         Site { unit, map, path: smallvec![ty.len().max(1)], axes, share: 1.0, depth: 0 }
     }
 
@@ -136,13 +171,12 @@ pub(super) fn operand_site(f: &Function, op: OpId, number: usize, site: &Site) -
             site.renamed(&("reshape", &operand.shape), axes)
         }
         Op::Slice(s) => {
-            let axes = inexact(site, |n| {
-                (s.starts[n], s.strides[n], operand.shape[n]) == (0, 1, s.limits[n])
-            });
+            let axes =
+                moved(site, |n| Some(Line { by: s.strides[n] as i64, from: s.starts[n] as i64 }));
             site.renamed(&("slice", &s.starts, &s.strides, &s.limits), axes)
         }
         Op::Pad(p) => {
-            let axes = inexact(site, |n| (p.low[n], p.interior[n]) == (0, 0));
+            let axes = moved(site, |n| if p.interior[n] == 0 { shifted(-p.low[n]) } else { None });
             let result = f.ty(data.results[0]).len() as f64;
             let mut inner = site.renamed(&("pad", &p.low, &p.high, &p.interior), axes);
             inner.share *= (operand.len() as f64 / result).min(1.0);
@@ -150,18 +184,23 @@ pub(super) fn operand_site(f: &Function, op: OpId, number: usize, site: &Site) -
         }
         Op::Concatenate(c) => {
             let before: u64 = data.operands[..number].iter().map(|&v| f.ty(v).shape[c.axis]).sum();
-            let axes = inexact(site, |n| n != c.axis || before == 0);
+            let axes = moved(site, |n| shifted(if n == c.axis { -(before as i64) } else { 0 }));
             let whole = f.ty(data.results[0]).shape[c.axis] as f64;
             let mut inner = site.renamed(&("concatenate", c.axis, before), axes);
             inner.share *= operand.shape[c.axis] as f64 / whole;
             inner
         }
         Op::Reverse(r) => {
-            let axes = inexact(site, |n| !r.axes.contains(&n));
+            let axes = moved(site, |n| {
+                let reversed = r.axes.contains(&n);
+                Some(Line { by: -1, from: operand.shape[n] as i64 - 1 })
+                    .filter(|_| reversed)
+                    .or(Some(Line::SAME))
+            });
             site.renamed(&("reverse", &r.axes, &operand.shape), axes)
         }
         Op::DynamicSlice(d) if number == 0 => {
-            let axes = inexact(site, |_| false);
+            let axes = moved(site, |n| shifted(0).filter(|_| d.sizes[n] == operand.shape[n]));
             site.renamed(&("dynamic_slice", &d.sizes, &data.operands[1..]), axes)
         }
         Op::Gather(g) => {
@@ -171,7 +210,7 @@ pub(super) fn operand_site(f: &Function, op: OpId, number: usize, site: &Site) -
                     g.windows.offset(&batch, &inside, operand.rank(), AxisMap::default());
                 let loops = batch.iter().fold(0, |all, axis| all | axis.loops);
                 for &axis in &g.windows.start {
-                    axes[axis] = AxisMap { loops: axes[axis].loops | loops, exact: false };
+                    axes[axis] = AxisMap { loops: axes[axis].loops | loops, line: None };
                 }
                 axes
             } else {
@@ -185,7 +224,7 @@ pub(super) fn operand_site(f: &Function, op: OpId, number: usize, site: &Site) -
             let mut axes: SmallVec<[AxisMap; 4]> = SmallVec::new();
             for (axis, &extent) in operand.shape.iter().enumerate() {
                 if r.axes.contains(&axis) {
-                    axes.push(AxisMap { loops: bit(path.len()), exact: true });
+                    axes.push(AxisMap { loops: bit(path.len()), line: Some(Line::SAME) });
                     path.push(extent);
                 } else {
                     axes.push(kept.next().unwrap_or_default());
@@ -205,14 +244,60 @@ fn opaque_site(f: &Function, op: OpId, number: usize, site: &Site, operand: &Ten
         loops |= bit(path.len());
         path.push(n);
     }
-    let axes = smallvec![AxisMap { loops, exact: false }; operand.rank()];
+    let axes = smallvec![AxisMap { loops, line: None }; operand.rank()];
     Site { path, ..site.renamed(&(op, number), axes) }
 }
 
-/// The site's axes, exact only where they were and `same` says so.
-fn inexact(site: &Site, same: impl Fn(usize) -> bool) -> SmallVec<[AxisMap; 4]> {
-    let axis = |(n, &axis): (usize, &AxisMap)| AxisMap { exact: axis.exact && same(n), ..axis };
+/// The site's axes, each index put into a line.
+fn moved(site: &Site, by: impl Fn(usize) -> Option<Line>) -> SmallVec<[AxisMap; 4]> {
+    let axis = |(n, &axis): (usize, &AxisMap)| AxisMap {
+        line: axis.line.and_then(|line| line.then(by(n)?)),
+        ..axis
+    };
     site.axes.iter().enumerate().map(axis).collect()
+}
+
+/// Where a pad or a concatenation that is read at a site changes what it reads: the loop's position
+/// in the path and the values of its variable. None if a change is not at some values of one loop's
+/// variable.
+pub(super) fn borders(f: &Function, op: OpId, site: &Site) -> Option<Vec<(u32, Vec<i64>)>> {
+    let data = &f.ops[op];
+    let edges: Vec<(usize, Vec<i64>)> = match &data.op {
+        Op::Pad(p) => {
+            let from = &f.ty(data.operands[0]).shape;
+            let mut edges = Vec::new();
+            for (axis, &extent) in from.iter().enumerate() {
+                if p.interior[axis] != 0 && extent > 1 {
+                    return None;
+                }
+                edges.push((axis, vec![p.low[axis], p.low[axis] + extent as i64]));
+            }
+            edges
+        }
+        Op::Concatenate(c) => {
+            let extents = data.operands.iter().map(|&v| f.ty(v).shape[c.axis] as i64);
+            let seams = extents.scan(0, |end, extent| {
+                *end += extent;
+                Some(*end)
+            });
+            vec![(c.axis, seams.collect())]
+        }
+        _ => Vec::new(),
+    };
+    let whole = &f.ty(data.results[0]).shape;
+    let mut out = Vec::new();
+    for (axis, mut edges) in edges {
+        edges.retain(|&edge| edge > 0 && edge < whole[axis] as i64);
+        let map = site.axes[axis];
+        if map.loops == 0 || edges.is_empty() {
+            continue;
+        }
+        let (line, position) = (map.line?, map.loops.trailing_zeros());
+        let extent = *site.path.get(position as usize)? as i64;
+        let cuts = edges.into_iter().map(|edge| line.crossing(edge));
+        out.push((position, cuts.filter(|&cut| cut > 0 && cut < extent).collect()));
+    }
+    Some(out)
 }
 
 /// The axes of a tensor of shape `from` that is read as one of shape `to`, row-major.
@@ -242,7 +327,7 @@ fn reshaped(axes: &[AxisMap], to: &[u64], from: &[u64]) -> SmallVec<[AxisMap; 4]
             out.push(match whole[..] {
                 _ if extent == 1 => AxisMap::default(),
                 [one] if to[one] == extent => axes[one],
-                _ => AxisMap { loops, exact: false },
+                _ => AxisMap { loops, line: None },
             });
         }
     }

@@ -5,7 +5,8 @@
 //! larger height to a smaller one, which bounds the search for a way between two units.
 
 use jaxrs_ir::{OpId, ValueId};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 
 /// More units than this and a search gives up.
 const MAX_SEARCH: usize = 400;
@@ -34,9 +35,39 @@ pub(super) struct UnitData {
     pub reads: FxHashSet<ValueId>,
     /// The most iterations of any of its loop nests.
     pub iterations: f64,
+    /// Where its loops, by their position in the path, are split: once more code for each.
+    pub cuts: Cuts,
     height: u32,
     readers: Vec<u32>,
     read: Vec<u32>,
+}
+
+/// Values of loop variables at which loops are split.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cuts(FxHashMap<u32, BTreeSet<i64>>);
+
+impl Cuts {
+    /// Adds values at which a loop is split.
+    pub(super) fn add(&mut self, position: u32, at: impl IntoIterator<Item = i64>) {
+        self.0.entry(position).or_default().extend(at);
+    }
+
+    /// The most pieces of a loop.
+    pub(super) fn longest(&self) -> usize {
+        self.0.values().map(|at| at.len() + 1).max().unwrap_or(1)
+    }
+
+    /// How many times the innermost code stands in the kernel, about.
+    pub(super) fn copies(&self) -> u32 {
+        self.0.values().fold(1, |all, at| all.saturating_mul(at.len() as u32 + 1))
+    }
+
+    /// All the cuts of both.
+    pub(super) fn with(&self, other: &Cuts) -> Cuts {
+        let mut all = self.clone();
+        other.0.iter().for_each(|(&position, at)| all.add(position, at.iter().copied()));
+        all
+    }
 }
 
 /// The units of a block.
@@ -58,6 +89,7 @@ impl Units {
             size: 0,
             reads,
             iterations,
+            cuts: Cuts::default(),
             height: 0,
             readers,
             read,
@@ -164,6 +196,7 @@ impl Units {
         data.size += other.size;
         data.reads.extend(other.reads);
         data.iterations = data.iterations.max(other.iterations);
+        data.cuts = data.cuts.with(&other.cuts);
         data.height = mine.min(theirs);
         // Those before either unit are now before both.
         let height = mine.max(theirs);
