@@ -21,6 +21,7 @@ use jaxrs_ir::{Error, Errors, Function, Module, text};
 use jaxrs_kernel::Program;
 use jaxrs_kernel::program::OriginId;
 pub use pipeline::{Pipeline, Timing};
+use rustc_hash::FxHashSet;
 
 /// What the compilation may do, and what of it to keep for reading.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +57,9 @@ pub struct Lowered {
     pub dumps: Vec<(String, String)>,
 }
 
+/// How often fusion is done again so that less is kept.
+const MAX_AGAIN: usize = 3;
+
 /// The program of a module's entry function.
 ///
 /// Errors name every op that cannot be compiled.
@@ -74,12 +78,14 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("cse", &mut function, passes::cse::run);
     p.pass("trips", &mut function, passes::trips::run);
     p.pass("loops", &mut function, passes::loops::run);
+    p.pass("one-hot", &mut function, passes::onehot::run);
     p.pass("fold again", &mut function, passes::fold::run);
     p.pass("algebra again", &mut function, passes::algebra::run);
     p.pass("cse again", &mut function, passes::cse::run);
     p.pass("stacks", &mut function, passes::stacks::run);
     p.pass("residuals", &mut function, passes::residuals::run);
     p.pass("split", &mut function, passes::split::run);
+    p.pass("products", &mut function, passes::products::run);
     p.pass("masks", &mut function, passes::masks::run);
     p.pass("sink", &mut function, passes::sink::run);
     p.pass("barriers", &mut function, passes::barriers::run);
@@ -87,10 +93,20 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("dce again", &mut function, passes::dce::run);
     p.dump("ir", || text::print_function(&function));
     let donated = |index: usize| build::is_donated(&function, index, options);
-    let fused = p.time("fuse", || fuse::run(&function, options.fuse, &donated));
-    let built = p.time("build", || build::run(module, &function, &fused, options));
+    let mut again = FxHashSet::default();
+    let mut fused = p.time("fuse", || fuse::run(&function, options.fuse, &donated, &again));
+    let mut built = p.time("build", || build::run(module, &function, &fused, options));
+    for _ in 0..MAX_AGAIN {
+        let Ok(whole) = &built else { break };
+        if whole.avoidable.is_empty() {
+            break;
+        }
+        again.extend(whole.avoidable.iter().copied());
+        fused = p.time("fuse again", || fuse::run(&function, options.fuse, &donated, &again));
+        built = p.time("build again", || build::run(module, &function, &fused, options));
+    }
     p.dump("fused", || fused.text(&function));
-    let (program, origins) = built.map_err(fail)?;
+    let build::Built { program, origins, .. } = built.map_err(fail)?;
     p.dump("kernels", || {
         program.kernels.iter().map(|(id, kernel)| format!("{id}: {kernel}\n")).collect()
     });

@@ -23,9 +23,17 @@ use jaxrs_kernel::scratch::scratch;
 use rustc_hash::FxHashMap;
 pub use values::is_donated;
 
-type Built = (Program, PrimaryMap<OriginId, Function>);
+/// A program, and what its steps stand for.
+pub struct Built {
+    /// The program.
+    pub program: Program,
+    /// The SSA function of each step's ops.
+    pub origins: PrimaryMap<OriginId, Function>,
+    /// The values of [`Fused::avoidable`] that became whole tensors all the same.
+    pub avoidable: Vec<jaxrs_ir::ValueId>,
+}
 
-/// The program, and what its steps stand for.
+/// The program of a function's units.
 pub fn run(
     module: &Module,
     function: &Function,
@@ -40,7 +48,8 @@ pub fn run(
     let results = builder.program.results.clone();
     builder.program.body = builder.finish_steps(steps, &results);
     if builder.errors.is_empty() {
-        Ok((builder.program, builder.origins))
+        let avoidable = builder.whole(&fused.avoidable);
+        Ok(Built { program: builder.program, origins: builder.origins, avoidable })
     } else {
         Err(builder.errors)
     }

@@ -61,6 +61,23 @@ impl Builder<'_> {
         steps.into_iter().map(|step| self.finish_step(step, Rows::Any)).collect()
     }
 
+    /// Those of the values that are memory and not local to a tile.
+    pub(super) fn whole(&self, values: &[jaxrs_ir::ValueId]) -> Vec<jaxrs_ir::ValueId> {
+        let mut local = FxHashSet::default();
+        let mut stack: Vec<&Step> = self.program.body.iter().collect();
+        while let Some(step) = stack.pop() {
+            match &step.kind {
+                StepKind::Tile(tile) => local.extend(tile.locals.iter().map(|&(v, _)| v)),
+                StepKind::While(data) => stack.extend(data.condition.iter().chain(&data.body)),
+                StepKind::Case(data) => stack.extend(data.branches.iter().flat_map(|b| &b.steps)),
+                StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy => {}
+            }
+        }
+        let whole =
+            |v: &&jaxrs_ir::ValueId| self.values[**v].expand().is_some_and(|v| !local.contains(&v));
+        values.iter().filter(whole).copied().collect()
+    }
+
     fn finish_step(&mut self, mut step: Step, rows: Rows) -> Step {
         if let StepKind::Kernel(id) = step.kind {
             let kernel = &mut self.program.kernels[id];

@@ -33,10 +33,24 @@ pub(super) struct Estimate {
 /// A tensor of at most so many bytes stays in the nearest cache.
 const NEAR_BYTES: u64 = 16 << 10;
 
+/// A tensor of at most so many bytes says nothing about the peak.
+pub(super) const SMALL_BYTES: u64 = 2 << 10;
+
 /// Units of an element of the value moved to or from memory.
 pub(super) fn traffic(f: &Function, value: ValueId) -> f64 {
     let ty = f.ty(value);
     if ty.bytes() <= NEAR_BYTES { 1.0 } else { MEMORY * ty.dtype.size() as f64 / 4.0 }
+}
+
+/// Units of an element's place in memory. Memory is dear: what is written is first fetched.
+pub(super) fn place(f: &Function, value: ValueId) -> f64 {
+    3.0 * MEMORY * f.ty(value).dtype.size() as f64 / 4.0
+}
+
+/// The same where the whole tensor leaves the caches before it is read, and is what the peak is
+/// made of; none if the tensor is too small for that.
+pub(super) fn dear_place(f: &Function, value: ValueId) -> Option<f64> {
+    (f.ty(value).bytes() > SMALL_BYTES).then(|| 4.0 * place(f, value))
 }
 
 /// The estimates of all values.

@@ -44,6 +44,8 @@ const MAX_LARGE: usize = 6;
 pub(super) struct Decider<'a> {
     f: &'a Function,
     mode: FusionMode,
+    /// Values that are dearer to keep than they look.
+    again: &'a FxHashSet<ValueId>,
     estimates: SecondaryMap<ValueId, Estimate>,
     /// The block of each op.
     home: SecondaryMap<OpId, PackedOption<BlockId>>,
@@ -65,10 +67,16 @@ struct At {
 }
 
 /// The units and forms of a function.
-pub(super) fn run(f: &Function, mode: FusionMode, donated: &dyn Fn(usize) -> bool) -> Fused {
+pub(super) fn run(
+    f: &Function,
+    mode: FusionMode,
+    donated: &dyn Fn(usize) -> bool,
+    again: &FxHashSet<ValueId>,
+) -> Fused {
     let mut decider = Decider {
         f,
         mode,
+        again,
         estimates: cost::estimates(f),
         home: SecondaryMap::new(),
         sites: SecondaryMap::new(),
@@ -419,6 +427,9 @@ impl Decider<'_> {
         if self.sites[value].0.len() > 1 && estimate.work > 1.0 && length > 1.0 {
             self.merge_readers(value, at);
         }
+        if self.frees_operand(op, at) {
+            return false;
+        }
         let sites = &self.sites[value].0;
         let size = cost::instructions(f, op);
         let is_loop = matches!(cost, ElementCost::Loop(_));
@@ -452,10 +463,38 @@ impl Decider<'_> {
         }
         let traffic = cost::traffic(f, value);
         let code = CODE * f64::from(size) * (sites.len() - 1) as f64;
-        // Memory is dear: what is written is first fetched, and it needs a place.
-        let place = 3.0 * cost::MEMORY * f.ty(value).dtype.size() as f64 / 4.0;
-        let stored = length * (estimate.work + place) + evaluations * traffic + STEP;
-        inlined + code <= stored
+        let stored = |place: f64| length * (estimate.work + place) + evaluations * traffic + STEP;
+        let dear = cost::dear_place(f, value);
+        if inlined + code <= stored(cost::place(f, value)) {
+            return true;
+        }
+        if inlined + code > dear.map_or(0.0, stored) || !self.needs_less(op) {
+            return false;
+        }
+        if !self.again.contains(&value) {
+            self.fused.avoidable.push(value);
+            return false;
+        }
+        true
+    }
+
+    /// Whether a few elements are taken or summed up of a large value, to be reduced to fewer: kept
+    /// by themselves, they set the large value free for whatever takes its place, and may be made
+    /// in one tile with it.
+    fn frees_operand(&self, op: OpId, at: &At) -> bool {
+        let f = self.f;
+        let data = &f.ops[op];
+        let (ty, from) = (f.ty(data.results[0]), data.operands.first().map(|&v| f.ty(v)));
+        let few = from.is_some_and(|from| {
+            from.bytes() > cost::SMALL_BYTES && 8 * ty.bytes() <= from.bytes() && ty.len() > 1
+        });
+        let reduced = |site: &Site| match &at.units.get(site.unit).kind {
+            Kind::Kernel(shape) => shape.iter().product::<u64>() < ty.len(),
+            Kind::Op(_) => false,
+        };
+        matches!(data.op, Op::Gather(_) | Op::Reduce(_))
+            && few
+            && self.sites[data.results[0]].0.iter().any(reduced)
     }
 
     /// Whether no unit reads the op's value in so many ways that its code would be too much.
@@ -511,6 +550,42 @@ impl Decider<'_> {
             _ => 1.0,
         };
         own + times * operands.sum::<f64>()
+    }
+
+    /// Whether computing the op again keeps no more memory alive than keeping its result does:
+    /// what it is computed from is an argument, or is not larger in all.
+    fn needs_less(&self, op: OpId) -> bool {
+        let f = self.f;
+        if !pointwise(&f.ops[op].op) {
+            return false;
+        }
+        let mut left = f.ty(f.ops[op].results[0]).bytes();
+        let mut stack = f.ops[op].operands.clone();
+        let mut seen = FxHashSet::default();
+        while let Some(value) = stack.pop() {
+            if !seen.insert(value) || f.ty(value).bytes() <= 512 {
+                continue;
+            }
+            let estimate = self.estimates[value];
+            let parameter = f.blocks[f.body].arguments.contains(&value);
+            match f.defining_op(value) {
+                Some(op) if !estimate.memory => {
+                    if !pointwise(&f.ops[op].op) {
+                        return false;
+                    }
+                    stack.extend(&f.ops[op].operands);
+                }
+                _ if !parameter && !estimate.symbolic && constant(f, value).is_none() => {
+                    let Some(rest) = left.checked_sub(f.ty(value).bytes()) else { return false };
+                    left = rest;
+                }
+                _ => {}
+            }
+            if seen.len() > 60 {
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether computing the op in a unit would make it read too many large intermediate values at
@@ -703,6 +778,23 @@ fn reads_of_loops(f: &Function, op: OpId) -> f64 {
         Op::DynamicUpdateSlice(_) | Op::Scatter(_) | Op::ReduceWindow(_) => 1.0,
         _ => 4.0,
     }
+}
+
+/// Whether an element is computed from the operands' elements at its own place, or repeats one.
+fn pointwise(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Elementwise(_)
+            | Op::Convert(_)
+            | Op::Compare(_)
+            | Op::Select(_)
+            | Op::Clamp(_)
+            | Op::BroadcastInDim(_)
+            | Op::Reshape(_)
+            | Op::Transpose(_)
+            | Op::Iota(_)
+            | Op::Constant(_)
+    )
 }
 
 /// Whether the result repeats a much smaller operand.

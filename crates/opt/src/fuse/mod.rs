@@ -11,7 +11,7 @@ use crate::FusionMode;
 use cranelift_entity::SecondaryMap;
 use jaxrs_ir::lower::Lowering;
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueDef, ValueId, ops};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 pub use strided::{Start, Strided};
 
 /// A splat constant of at most so many bytes that must be memory is a constant of the program; a
@@ -27,6 +27,9 @@ pub struct Fused {
     pub forms: SecondaryMap<ValueId, Form>,
     /// The operands of the contractions that read other memory than the operand's own.
     pub contractions: FxHashMap<OpId, [Strided; 2]>,
+    /// Large values that have memory only because computing them again takes a little longer. If
+    /// they do not even share a tile with their readers, they had better be computed again.
+    pub avoidable: Vec<ValueId>,
 }
 
 /// What becomes one step.
@@ -113,9 +116,16 @@ fn inlined(f: &Function, roots: &[ValueId], loaded: &dyn Fn(ValueId) -> bool) ->
     out
 }
 
-/// The units and forms for a function, of whose parameters some are donated.
-pub fn run(function: &Function, mode: FusionMode, donated: &dyn Fn(usize) -> bool) -> Fused {
-    decide::run(function, mode, donated)
+/// The units and forms for a function, of whose parameters some are donated. The values `again` are
+/// computed again where they are read even if that takes a little longer than to keep them (see
+/// [`Fused::avoidable`]).
+pub fn run(
+    function: &Function,
+    mode: FusionMode,
+    donated: &dyn Fn(usize) -> bool,
+    again: &FxHashSet<ValueId>,
+) -> Fused {
+    decide::run(function, mode, donated, again)
 }
 
 /// Whether the value, where it must be memory, is a constant of the program.

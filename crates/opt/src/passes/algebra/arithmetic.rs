@@ -3,6 +3,7 @@
 use super::At;
 use crate::passes::rewrite::Rewriter;
 use jaxrs_ir::{DType, Literal, Op, TensorType, ValueId, ops};
+use jaxrs_kernel::Compare;
 use jaxrs_kernel::dtype::Class;
 
 type Value = Option<ValueId>;
@@ -14,6 +15,28 @@ pub(super) fn select(r: &mut Rewriter<'_>, at: &At) -> Value {
     }
     let known = r.literal(predicate)?.as_splat()?[0];
     Some(if known != 0 { a } else { b })
+}
+
+/// Counters are never negative.
+pub(super) fn compare(r: &mut Rewriter<'_>, at: &At, op: &ops::Compare) -> Value {
+    let [x, y] = at.operands[..] else { return None };
+    let zero =
+        |v: ValueId| r.literal(v).is_some_and(|l| l.as_splat().is_some() && l.bits(0, 0) == 0);
+    let counter = |v: ValueId| matches!(r.op_of(v), Some(Op::Iota(_))) && r.f.ty(v).dtype.is_int();
+    let holds = match op.direction {
+        Compare::Lt if counter(x) && zero(y) => false,
+        Compare::Ge if counter(x) && zero(y) => true,
+        Compare::Gt if zero(x) && counter(y) => false,
+        Compare::Le if zero(x) && counter(y) => true,
+        _ => return None,
+    };
+    // The last numbers of a long axis may not be numbers of a narrow type.
+    let ty = r.f.ty(x);
+    let signed = ty.dtype.class() == Class::Signed;
+    if signed && ty.shape.iter().any(|&extent| extent > 1 << (ty.dtype.bits() - 1)) {
+        return None;
+    }
+    Some(r.constant(Literal::splat(at.ty.clone(), &[u8::from(holds)]), &at.location))
 }
 
 pub(super) fn elementwise(r: &mut Rewriter<'_>, at: &At, name: &str) -> Value {

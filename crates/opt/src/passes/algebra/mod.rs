@@ -35,6 +35,7 @@ fn visit(r: &mut Rewriter<'_>, op: OpId) -> Change {
         Op::Concatenate(op) => slices::concatenate(r, &at, &op),
         Op::Pad(op) => slices::pad(r, &at, &op),
         Op::Select(_) => arithmetic::select(r, &at),
+        Op::Compare(op) => arithmetic::compare(r, &at, &op),
         Op::Elementwise(op) => arithmetic::elementwise(r, &at, op.name()),
         _ => None,
     };

@@ -1,0 +1,37 @@
+//! A transposed product that nothing else uses is the product of the operands the other way round:
+//! the contraction then writes the result as it is wanted, and no transposed copy is made.
+
+use super::rewrite;
+use cranelift_entity::SecondaryMap;
+use jaxrs_ir::{Function, Op, ValueId, ops};
+
+/// Turns round every such product.
+pub fn run(function: &mut Function) {
+    let mut uses: SecondaryMap<ValueId, u32> = SecondaryMap::new();
+    for block in function.blocks.values() {
+        let operands = block.ops.iter().flat_map(|&op| &function.ops[op].operands);
+        operands.chain(&block.yields).for_each(|&value| uses[value] += 1);
+    }
+    rewrite::run(function, &mut |r, op| {
+        let data = &r.f.ops[op];
+        let Op::Transpose(transpose) = &data.op else { return None };
+        let product = data.operands[0];
+        let Some(Op::DotGeneral(dot)) = r.op_of(product) else { return None };
+        let [x, y] = r.operands_of(product)[..] else { return None };
+        let (batch, rank) = (dot.lhs_batch.len(), r.f.ty(product).rank());
+        let left = r.f.ty(x).rank() - batch - dot.lhs_contracting.len();
+        let order = (0..batch).chain(batch + left..rank).chain(batch..batch + left);
+        if uses[product] != 1 || !order.eq(transpose.permutation.iter().copied()) {
+            return None;
+        }
+        let swapped = ops::DotGeneral {
+            lhs_batch: dot.rhs_batch.clone(),
+            rhs_batch: dot.lhs_batch.clone(),
+            lhs_contracting: dot.rhs_contracting.clone(),
+            rhs_contracting: dot.lhs_contracting.clone(),
+            result: dot.result,
+        };
+        let (ty, location) = (r.f.ty(data.results[0]).clone(), data.location.clone());
+        Some(vec![r.push(swapped, &[y, x], ty, &location)])
+    });
+}
