@@ -96,9 +96,13 @@ fn number(literal: &Literal, n: u64) -> f64 {
 
 /// Runs the pass: what it makes gives the same results. The text of the result.
 fn same(source: &str) -> String {
+    same_after(source, super::run)
+}
+
+fn same_after(source: &str, pass: fn(&mut Function)) -> String {
     let before = prepared(source);
     let mut after = before.clone();
-    super::run(&mut after);
+    pass(&mut after);
     dce::run(&mut after);
     let text = text::print_function(&after);
     let errors = verify::verify_function(&after, None);
@@ -258,6 +262,54 @@ fn results_are_the_same() {
                 let text = same(&program(dtype, rising, tail, results));
                 assert_eq!(stacked(&text, dtype), *expected, "{tail}\n{text}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_stacked_carry_is_read_in_its_slot() {
+    for (first, step, end) in [(0, 1, 5), (3, 2, 13)] {
+        for rising in [true, false] {
+            let slot = if rising { "%up" } else { "%down" };
+            let source = format!(
+                "func.func public @main(%h0: tensor<8x32xf32>, %w: tensor<32x32xf32>)
+                     -> tensor<5x8x32xf32> {{
+                  %zero = stablehlo.constant dense<0> : tensor<i32>
+                  %first = stablehlo.constant dense<{first}> : tensor<i32>
+                  %four = stablehlo.constant dense<4> : tensor<i32>
+                  %none = stablehlo.constant dense<0.0> : tensor<5x8x32xf32>
+                  %out:4 = stablehlo.while(%i = %first, %h = %h0, %ys = %none, %n = %zero)
+                      : tensor<i32>, tensor<8x32xf32>, tensor<5x8x32xf32>, tensor<i32>
+                  cond {{
+                    %end = stablehlo.constant dense<{end}> : tensor<i32>
+                    %more = stablehlo.compare LT, %i, %end
+                        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                    stablehlo.return %more : tensor<i1>
+                  }} do {{
+                    %dot = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0]
+                        : (tensor<8x32xf32>, tensor<32x32xf32>) -> tensor<8x32xf32>
+                    %scale = stablehlo.constant dense<0.1> : tensor<8x32xf32>
+                    %scaled = stablehlo.multiply %dot, %scale : tensor<8x32xf32>
+                    %next = stablehlo.tanh %scaled : tensor<8x32xf32>
+                    %y = stablehlo.reshape %next : (tensor<8x32xf32>) -> tensor<1x8x32xf32>
+                    %by = stablehlo.constant dense<{step}> : tensor<i32>
+                    %one = stablehlo.constant dense<1> : tensor<i32>
+                    %up = stablehlo.add %n, %zero : tensor<i32>
+                    %down = stablehlo.subtract %four, %n : tensor<i32>
+                    %all = stablehlo.dynamic_update_slice %ys, %y, {slot}, %zero, %zero
+                        : (tensor<5x8x32xf32>, tensor<1x8x32xf32>, tensor<i32>, tensor<i32>,
+                           tensor<i32>) -> tensor<5x8x32xf32>
+                    %j = stablehlo.add %i, %by : tensor<i32>
+                    %m = stablehlo.add %n, %one : tensor<i32>
+                    stablehlo.return %j, %next, %all, %m
+                        : tensor<i32>, tensor<8x32xf32>, tensor<5x8x32xf32>, tensor<i32>
+                  }}
+                  return %out#2 : tensor<5x8x32xf32>
+                }}"
+            );
+            let text = same_after(&source, super::previous::run);
+            let line = text.lines().find(|line| line.contains("stablehlo.while")).expect("a loop");
+            assert!(!line.contains("tensor<8x32xf32>"), "{text}");
         }
     }
 }
