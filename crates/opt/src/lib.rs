@@ -85,6 +85,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("stacks", &mut function, passes::stacks::run);
     p.pass("residuals", &mut function, passes::residuals::run);
     p.pass("previous", &mut function, passes::stacks::previous::run);
+    p.pass("peel", &mut function, passes::stacks::peel::run);
     p.pass("split", &mut function, passes::split::run);
     p.pass("products", &mut function, passes::products::run);
     p.pass("masks", &mut function, passes::masks::run);

@@ -168,7 +168,8 @@ impl Decider<'_> {
                 let unit = self.op_unit(op, at);
                 let contraction = matches!(library, Library::Dot(_));
                 if contraction && self.mode == FusionMode::On {
-                    let [a, b] = [0, 1].map(|n| strided(f, data.operands[n]));
+                    let outer = |v: ValueId| self.home_of(v) != Some(at.block);
+                    let [a, b] = [0, 1].map(|n| strided(f, data.operands[n], &outer));
                     for side in [&a, &b] {
                         self.need(side.base, unit, at);
                         side.starts.iter().for_each(|s| self.need(s.index, unit, at));

@@ -40,10 +40,12 @@ impl Strided {
 
 /// The value through the transposes, reshapes, repetitions and slices that make it, as far as
 /// strides can say.
-pub(super) fn strided(f: &Function, value: ValueId) -> Strided {
+///
+/// `outer` tells the values of enclosing blocks, whose memory is kept in any case.
+pub(super) fn strided(f: &Function, value: ValueId, outer: &dyn Fn(ValueId) -> bool) -> Strided {
     let mut chain = vec![value];
     let mut best = Strided::whole(f, value);
-    while let Some(operand) = moved(f, chain[chain.len() - 1]) {
+    while let Some(operand) = moved(f, chain[chain.len() - 1], outer) {
         chain.push(operand);
         match along(f, &chain) {
             Some(longer) => best = longer,
@@ -58,7 +60,7 @@ fn dense(ty: &TensorType) -> Vec<i64> {
 }
 
 /// The operand of an op that only moves, repeats or leaves out elements.
-fn moved(f: &Function, value: ValueId) -> Option<ValueId> {
+fn moved(f: &Function, value: ValueId, outer: &dyn Fn(ValueId) -> bool) -> Option<ValueId> {
     let data = &f.ops[f.defining_op(value)?];
     match data.op {
         Op::Transpose(_) | Op::Reshape(_) | Op::BroadcastInDim(_) | Op::Reverse(_) => {
@@ -67,8 +69,9 @@ fn moved(f: &Function, value: ValueId) -> Option<ValueId> {
         Op::Slice(_) | Op::DynamicSlice(_) => {
             let from = data.operands[0];
             // A small part of a large temporary is better taken out of it.
-            let argument = matches!(f.values[from].def, ValueDef::Argument(..));
-            let kept = argument || f.ty(from).bytes() <= MOST_KEPT * f.ty(value).bytes();
+            let kept = matches!(f.values[from].def, ValueDef::Argument(..))
+                || outer(from)
+                || f.ty(from).bytes() <= MOST_KEPT * f.ty(value).bytes();
             kept.then_some(from)
         }
         _ => None,

@@ -9,7 +9,7 @@
 //!   stacked in their place where that is no larger.
 //! * [`pieces`] makes what the body computes in one step; [`carries`] puts it into the loop.
 //!
-//! * [`previous`], a pass of its own, makes a step read its predecessor's slot.
+//! * [`previous`] and [`peel`], passes of their own, make steps read their predecessor's slot.
 //!
 //! An accumulator takes its elements one step after the other, as XLA's reductions do, in the
 //! reduction's own type; sums and products of `bf16` and `f16` in `f32`, rounded at the end, as
@@ -19,6 +19,7 @@
 
 mod carries;
 mod forms;
+pub mod peel;
 mod pieces;
 pub mod previous;
 mod slots;

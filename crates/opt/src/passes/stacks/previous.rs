@@ -5,6 +5,7 @@
 //! the beginning, so that the first step reads that. This saves memory only where the carry is read
 //! by what cannot be computed in place, such as a contraction; elsewhere the loop stays as it is.
 
+use super::forms::is_pointwise;
 use super::slots::{Counted, Filled};
 use crate::passes::{dce, loops, region};
 use jaxrs_ir::builder::Builder;
@@ -57,7 +58,15 @@ fn stacked_carry(f: &Function, block: BlockId, op: OpId, fill: &Filled) -> Optio
     let argument = body.arguments[carry];
     let made = f.defining_op(body.yields[carry]).is_some_and(|op| body.ops.contains(&op));
     let asked = uses(f, data.regions[0], condition.arguments[carry]);
-    let needed = uses(f, block, data.results[carry]);
+    // Where the last one must be memory of its own, the carry is that.
+    let result = data.results[carry];
+    let needed = f.blocks[block].yields.contains(&result)
+        || f.blocks[block].ops.iter().any(|&op| {
+            let data = &f.ops[op];
+            let operand = data.operands.contains(&result);
+            operand && !is_pointwise(&data.op) && !matches!(data.op, Op::Reduce(_))
+                || region::captures(f, op).contains(&result)
+        });
     let contracted = body.ops.iter().any(|&op| {
         matches!(f.ops[op].op, Op::DotGeneral(_)) && f.ops[op].operands.contains(&argument)
     });
@@ -138,7 +147,28 @@ fn rewrite(
     f.blocks[block].ops.extend(&ops[..at]);
     f.blocks[block].ops.extend(fresh);
     f.blocks[block].ops.extend(&ops[at..]);
-    f.ops[counted.op].operands[fill.carry] = made?;
+    let made = made?;
+
+    // After it: the last one is in that slot.
+    let result = data.results[carry];
+    if uses(f, block, result) {
+        let ops = std::mem::take(&mut f.blocks[block].ops);
+        let mut make = || {
+            let location = data.location.clone();
+            let mut b = Builder { function: f, block, location };
+            let start = if fill.rising { last } else { 0 };
+            let all = data.results[fill.carry];
+            let slot = b.slice_axis(all, fill.axis, start, start + fill.block)?;
+            b.reshape(slot, &ty.shape)
+        };
+        let value = make();
+        let fresh = std::mem::replace(&mut f.blocks[block].ops, ops);
+        let at = f.blocks[block].ops.iter().position(|&op| op == counted.op);
+        let at = at.ok_or("another block")? + 1;
+        f.blocks[block].ops.splice(at..at, fresh);
+        loops::rename(f, block, &[(result, value?)].into_iter().collect());
+    }
+    f.ops[counted.op].operands[fill.carry] = made;
 
     let names = [(argument, old)].into_iter().collect();
     loops::rename(f, body, &names);

@@ -74,6 +74,22 @@ impl Counted {
         self.counters.iter().find(plain).or_else(|| self.counters.iter().find(moves)).copied()
     }
 
+    /// The line of a counter.
+    pub fn line_of(&self, argument: ValueId) -> Option<Line> {
+        let counter = self.counters.iter().find(|(counter, _)| *counter == argument);
+        counter.map(|&(_, line)| line)
+    }
+
+    /// The only step in which two integers of the body are equal.
+    pub fn meets(&self, f: &Function, a: ValueId, b: ValueId) -> Option<u64> {
+        let difference = self.line(f, a)?.plus(self.line(f, b)?, -1);
+        if difference.step == 0 || difference.first % difference.step != 0 {
+            return None;
+        }
+        let step = u64::try_from(-difference.first / difference.step).ok()?;
+        (step < self.trips).then_some(step)
+    }
+
     /// The carries that the loop fills wholly.
     pub fn filled(&self, f: &Function) -> Vec<Filled> {
         let data = &f.ops[self.op];
@@ -113,8 +129,8 @@ impl Counted {
 
     /// How an integer of the body depends on the step, all elements of it being equal.
     fn line(&self, f: &Function, value: ValueId) -> Option<Line> {
-        if let Some((_, line)) = self.counters.iter().find(|(counter, _)| *counter == value) {
-            return Some(*line);
+        if let Some(line) = self.line_of(value) {
+            return Some(line);
         }
         if let Some(constant) = trips::constant(f, value) {
             return Some(Line { first: constant.into(), step: 0 });

@@ -313,3 +313,47 @@ fn a_stacked_carry_is_read_in_its_slot() {
         }
     }
 }
+
+#[test]
+fn an_odd_step_is_peeled() {
+    for (first, step, end) in [(0, 1, 5), (1, 2, 11)] {
+        for odd in [0, 4] {
+            let source = format!(
+                "func.func public @main(%h0: tensor<16x16xf32>, %x: tensor<5x16x16xf32>)
+                     -> tensor<16x16xf32> {{
+                  %zero = stablehlo.constant dense<0> : tensor<i32>
+                  %first = stablehlo.constant dense<{first}> : tensor<i32>
+                  %odd = stablehlo.constant dense<{odd}> : tensor<i32>
+                  %out:3 = stablehlo.while(%i = %first, %h = %h0, %n = %zero)
+                      : tensor<i32>, tensor<16x16xf32>, tensor<i32>
+                  cond {{
+                    %end = stablehlo.constant dense<{end}> : tensor<i32>
+                    %more = stablehlo.compare LT, %i, %end
+                        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                    stablehlo.return %more : tensor<i1>
+                  }} do {{
+                    %by = stablehlo.constant dense<{step}> : tensor<i32>
+                    %one = stablehlo.constant dense<1> : tensor<i32>
+                    %s = stablehlo.dynamic_slice %x, %n, %zero, %zero, sizes = [1, 16, 16]
+                        : (tensor<5x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>)
+                        -> tensor<1x16x16xf32>
+                    %w = stablehlo.reshape %s : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+                    %is = stablehlo.compare EQ, %n, %odd
+                        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                    %v = stablehlo.select %is, %h0, %w : tensor<i1>, tensor<16x16xf32>
+                    %dot = stablehlo.dot_general %h, %v, contracting_dims = [1] x [0]
+                        : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+                    %next = stablehlo.tanh %dot : tensor<16x16xf32>
+                    %j = stablehlo.add %i, %by : tensor<i32>
+                    %m = stablehlo.add %n, %one : tensor<i32>
+                    stablehlo.return %j, %next, %m
+                        : tensor<i32>, tensor<16x16xf32>, tensor<i32>
+                  }}
+                  return %out#1 : tensor<16x16xf32>
+                }}"
+            );
+            let text = same_after(&source, super::peel::run);
+            assert!(!text.contains("select"), "{text}");
+        }
+    }
+}
