@@ -1,7 +1,7 @@
 //! `jaxrs-compile pack`: minimalloc's CSV in, with the column `offset` out.
 
 use crate::{Failure, Outcome, check_output, program, write_output};
-use jaxrs_plan::pack::{Effort, Options, Problem, Row, check};
+use jaxrs_plan::pack::{Effort, Fault, Options, Problem, Row, check};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -209,30 +209,14 @@ impl Table {
 /// Two rows whose given offsets contradict each other.
 fn fixed_overlap(rows: &[Row]) -> Option<(usize, usize)> {
     let fixed: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].offset.is_some()).collect();
-    let extent = |row: &Row| row.offset.map(|low| (low, low + row.size));
-    fixed.iter().enumerate().find_map(|(n, &b)| {
-        let meets = |&&a: &&usize| {
-            let (a, b) = (&rows[a], &rows[b]);
-            let (Some(x), Some(y)) = (extent(a), extent(b)) else { return false };
-            x.0 < y.1 && y.0 < x.1 && live_together(a, b)
-        };
-        fixed[..n].iter().find(meets).map(|&a| (a, b))
-    })
-}
-
-fn live_together(a: &Row, b: &Row) -> bool {
-    let pieces = |row: &Row| {
-        let mut from = row.lower;
-        let mut all = Vec::new();
-        for &(low, high) in &row.gaps {
-            all.push((from, low));
-            from = high;
-        }
-        all.push((from, row.upper));
-        all
-    };
-    let others = pieces(b);
-    pieces(a).iter().any(|x| others.iter().any(|y| x.0 < y.1 && y.0 < x.1))
+    let offsets: Vec<u64> = fixed.iter().filter_map(|&i| rows[i].offset).collect();
+    // Whether an offset is aligned is another matter.
+    let alone = |&i: &usize| Row { alignment: 1, ..rows[i].clone() };
+    let problem = Problem { rows: fixed.iter().map(alone).collect() };
+    match check(&problem, &offsets) {
+        Err(Fault::Overlap(a, b)) => Some((fixed[a.min(b)], fixed[a.max(b)])),
+        Err(_) | Ok(_) => None,
+    }
 }
 
 fn read_gaps(text: &str, inclusive: bool) -> Option<Vec<(u64, u64)>> {

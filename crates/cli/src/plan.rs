@@ -12,7 +12,7 @@ pub(crate) struct Args {
     /// How to show it.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Say more: every value with its place and life.
+    /// Say more: every value with its place and life, and what each of the planner's ideas saves.
     #[arg(long)]
     explain: bool,
     /// Where to write it; standard output by default.
@@ -31,9 +31,12 @@ enum Format {
 pub(crate) fn run(args: &Args) -> Outcome {
     check_output(args.output.as_deref())?;
     let (source, shown) = (args.program.source()?, args.program.shown());
-    let planned =
-        compile::plan(&source, &shown, &args.program.options()).map_err(program::failure)?;
-    let report = planned.report(&shown);
+    let options = args.program.options();
+    let planned = compile::plan(&source, &shown, &options).map_err(program::failure)?;
+    let mut report = planned.report(&shown);
+    if args.explain {
+        report.ablation = compile::ablation(&source, &shown, &options).map_err(program::failure)?;
+    }
     let text = match args.format {
         Format::Text => report.text(args.explain),
         Format::Json => report.json(),

@@ -8,7 +8,8 @@ use jaxrs_ir::{Errors, Function, Location, Module, TensorType, text, verify};
 use jaxrs_kernel::program::{OriginId, StepId};
 use jaxrs_kernel::{Program, Step, StepKind};
 use jaxrs_opt::FusionMode;
-use jaxrs_plan::{Planned, report::Report};
+use jaxrs_plan::report::{AblationRow, Report};
+use jaxrs_plan::{Ideas, Planned};
 use jaxrs_runtime::{Argument, Buffer, CallReport, Executable as _, Interface, Lent};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
@@ -156,6 +157,27 @@ pub fn plan(source: &[u8], file: &str, options: &Options) -> Result<PlannedProgr
     Ok(program)
 }
 
+/// What the plan would be without each of the planner's ideas, and without fusion.
+pub fn ablation(source: &[u8], file: &str, options: &Options) -> Result<Vec<AblationRow>, Error> {
+    let module = read(source, file)?;
+    let all = Ideas::default();
+    let without = [
+        ("reordering", Ideas { reorder: false, ..all }, options.fuse),
+        ("sharing in place", Ideas { in_place: false, ..all }, options.fuse),
+        ("arguments and results as room", Ideas { rooms: false, ..all }, options.fuse),
+        ("the packing search", Ideas { packing: false, ..all }, options.fuse),
+        ("fusion", all, false),
+    ];
+    // The limit is for the plan itself.
+    let options = Options { memory_limit: None, ..options.clone() };
+    let mut rows = Vec::new();
+    for (name, ideas, fuse) in without {
+        let planned = plan_with(&module, file, &Options { fuse, ..options.clone() }, ideas)?;
+        rows.push(AblationRow::new(name, &planned.report(file)));
+    }
+    Ok(rows)
+}
+
 /// Compiles a program to native code.
 pub fn compile(source: &[u8], file: &str, options: &Options) -> Result<Compiled, Error> {
     generate(plan(source, file, options)?, options)
@@ -225,6 +247,15 @@ fn lower(
 }
 
 fn plan_module(module: &Module, file: &str, options: &Options) -> Result<PlannedProgram, Error> {
+    plan_with(module, file, options, Ideas::default())
+}
+
+fn plan_with(
+    module: &Module,
+    file: &str,
+    options: &Options,
+    ideas: Ideas,
+) -> Result<PlannedProgram, Error> {
     let lowered = lower(module, file, options, Vec::new())?;
     let mut times: Vec<(String, f64)> =
         lowered.timings.iter().map(|t| (t.name.to_string(), t.duration.as_secs_f64())).collect();
@@ -232,6 +263,7 @@ fn plan_module(module: &Module, file: &str, options: &Options) -> Result<Planned
     let plan_options = jaxrs_plan::Options {
         threads: options.threads,
         strict_aliases: options.strict_aliases,
+        ideas,
         ..jaxrs_plan::Options::default()
     };
     let planned = jaxrs_plan::plan(lowered.program, &plan_options)

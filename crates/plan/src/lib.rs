@@ -154,11 +154,37 @@ pub struct Options {
     pub strict_aliases: bool,
     /// Check the plan with [`validate::validate`].
     pub validate: bool,
+    /// What the planner may use.
+    pub ideas: Ideas,
+}
+
+/// A switch for each idea of the planner, so that a report can say what each one saves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ideas {
+    /// Steps in another order than the source's.
+    pub reorder: bool,
+    /// Results in the memory of operands that die, where nothing demands it.
+    pub in_place: bool,
+    /// Other values in donated arguments and in results before they are written.
+    pub rooms: bool,
+    /// The packer's search; without it values are placed in program order, each as low as it fits.
+    pub packing: bool,
+}
+
+impl Default for Ideas {
+    fn default() -> Ideas {
+        Ideas { reorder: true, in_place: true, rooms: true, packing: true }
+    }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { threads: 1, strict_aliases: false, validate: cfg!(debug_assertions) }
+        Options {
+            threads: 1,
+            strict_aliases: false,
+            validate: cfg!(debug_assertions),
+            ideas: Ideas::default(),
+        }
     }
 }
 
@@ -171,4 +197,14 @@ pub enum PlanError {
     /// The validator refuses the plan.
     #[error("the plan is wrong: {0}")]
     Invalid(#[from] validate::Violation),
+    /// A pair that the source names and that is to be kept cannot be.
+    #[error("argument {argument} cannot become result {result} as the source names it: {reason}")]
+    Alias {
+        /// The donated argument.
+        argument: u32,
+        /// The result.
+        result: u32,
+        /// Why not.
+        reason: String,
+    },
 }

@@ -32,6 +32,9 @@ pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanErro
     // Kernels and constants do not change, and constants may be large.
     let code = Code::take(&mut program);
     let mut best = best_order(program.clone(), &code, &copies, options)?;
+    if options.strict_aliases {
+        keep_aliases(&best)?;
+    }
     let loops = loops_that_copy(&best.program);
     let mut least = copying(&best.program, &best.program.body, &FxHashSet::default());
     for times in [2, 3] {
@@ -54,6 +57,24 @@ pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanErro
         validate::validate(&best)?;
     }
     Ok(best)
+}
+
+/// An error unless every donated argument is the result that the source names.
+fn keep_aliases(planned: &Planned) -> Result<(), PlanError> {
+    for (argument, parameter) in (0..).zip(&planned.program.parameters) {
+        let Donation::Donated { preferred: Some(result) } = parameter.donation else { continue };
+        let empty = planned.program.values[parameter.value].is_empty();
+        if empty || planned.results.get(result as usize) == Some(&Region::Argument(argument)) {
+            continue;
+        }
+        let note = planned.notes.donations.iter().find(|n| n.argument == argument);
+        let reason = match note.and_then(|n| n.output) {
+            Some(other) => format!("result {other} is in its memory"),
+            None => note.map(|n| n.reason.clone()).unwrap_or_default(),
+        };
+        return Err(PlanError::Alias { argument, result, reason });
+    }
+    Ok(())
 }
 
 /// What of a program is the same in every order.
@@ -120,7 +141,12 @@ fn best_order(
     copies: &Copies,
     options: &Options,
 ) -> Result<Planned, PlanError> {
-    let candidates = schedule::schedule(&mut program);
+    let candidates = if options.ideas.reorder {
+        schedule::schedule(&mut program)
+    } else {
+        let order = (0..program.body.len() as u32).collect();
+        vec![schedule::Candidate { name: "source", order }]
+    };
     let count = (MAX_PLANNED / (program.body.len() + 1)).clamp(1, candidates.len().max(1));
     let mut best: Option<(Ordered, (u64, u64))> = None;
     for candidate in candidates.into_iter().take(count) {
@@ -179,7 +205,9 @@ impl Ordered {
                 self.copies.result_at(&mut self.program, result, at, reason);
                 continue;
             }
-            share::in_place(&context, &mut classes);
+            if options.ideas.in_place {
+                share::in_place(&context, &mut classes);
+            }
             return Ok(then(&context, &classes, &live, &self.copies));
         }
         Err(PlanError::Internal("the copies do not come to an end".into()))
@@ -189,7 +217,7 @@ impl Ordered {
     fn cost(&mut self, code: &Code, options: &Options) -> Result<(u64, u64), PlanError> {
         self.settle(code, options, |context, classes, _, copies| {
             let results = result_regions(context, classes);
-            let placement = regions::place(context, classes, &results, rough);
+            let placement = regions::place(context, classes, &results, &options.ideas, rough);
             let copied = copies.notes(context.program).iter().map(|c| c.bytes.0).sum();
             (placement.arena, copied)
         })
@@ -279,7 +307,7 @@ fn finish(
 ) -> Planned {
     let program = context.program;
     let results = result_regions(context, classes);
-    let placement = regions::place(context, classes, &results, thorough);
+    let placement = regions::place(context, classes, &results, &options.ideas, thorough);
     let mut places: SecondaryMap<ValueId, Option<Place>> = SecondaryMap::new();
     let mut notes = Notes {
         copies: copies.notes(program),

@@ -6,7 +6,7 @@ use crate::classes::{Classes, Context};
 use crate::liveness::Ranges;
 use crate::pack::{Effort, Problem, Row, Solution};
 use crate::walk::{Point, visit};
-use crate::{Place, Region};
+use crate::{Ideas, Place, Region};
 use jaxrs_kernel::program::{Bytes, Donation, StepId, ValueId};
 use rustc_hash::FxHashMap;
 
@@ -51,13 +51,20 @@ pub(crate) fn place(
     context: &Context<'_>,
     classes: &Classes,
     results: &[Region],
+    ideas: &Ideas,
     effort: impl Fn(usize) -> Effort,
 ) -> Placement {
     let mut placement = Placement::default();
     let mut tenants = tenants(context, classes, &mut placement);
     let mut windows = windows(context, classes, results);
-    host(context, &mut tenants, &mut windows, &mut placement);
-    let solution = pack(&tenants, &effort);
+    if ideas.rooms {
+        host(context, &mut tenants, &mut windows, &mut placement);
+    }
+    let solution = if ideas.packing {
+        pack(&tenants, &effort)
+    } else {
+        Problem { rows: tenants.iter().map(row).collect() }.in_time_order()
+    };
     placement.arena = solution.height.next_multiple_of(64);
     placement.lower_bound = solution.lower_bound;
     placement.solver = if solution.height == 0 { "empty" } else { solution.solver };

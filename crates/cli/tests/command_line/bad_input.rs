@@ -224,4 +224,41 @@ fn packing_problems() {
                    e,0,1,1,1\nf,8,9,1,1\ng,5,6,1,1\n";
     let wanted = "the search tried all of them";
     refuse(&["pack", "-", "--capacity", "2"], problem.as_bytes(), 1, &[wanted]);
+    // More than 64 bits, less than 2^64 but more than is added up, an offset that is not aligned.
+    for size in ["18446744073709551616", "18446744073709551615"] {
+        let problem = format!("id,lower,upper,size\na,0,3,{size}\n");
+        refuse(
+            &["pack", "-"],
+            problem.as_bytes(),
+            1,
+            &[if size.ends_with('6') { "line 2: size" } else { "2^62" }],
+        );
+    }
+}
+
+#[test]
+fn a_hundred_thousand_rows_are_packed_in_bounded_time() {
+    let count = if cfg!(debug_assertions) { 6_000 } else { 100_000 };
+    let table = |header: &str, row: &dyn Fn(u64) -> String| {
+        let rows: String = (0..count).map(|i| format!("{i},{}\n", row(i))).collect();
+        format!("id,lower,upper,size{header}\n{rows}")
+    };
+    let problems = [
+        table("", &|i| format!("0,{},{}", 1 + i % 7, 1 + i % 1000)),
+        table("", &|i| format!("{i},{},{}", i + 1 + i * 7919 % 200, 64 * (1 + i * 31 % 500))),
+        table(",offset", &|i| format!("0,5,8,{}", 8 * i)),
+        table(",gaps", &|i| format!("{i},{},8,{}-{}", i + 300, i + 1, i + 290)),
+    ];
+    for problem in problems {
+        let begin = std::time::Instant::now();
+        let run = run(&["pack", "-", "--time-limit", "1s"], problem.as_bytes());
+        assert_eq!(run.status, Some(0), "{}", run.err);
+        let seconds = begin.elapsed().as_secs();
+        assert!(seconds < 60, "{seconds} s: {}", &problem[..80]);
+    }
+    // Below the bound is said at once.
+    let begin = std::time::Instant::now();
+    let problem = table("", &|_| "0,5,8".into());
+    refuse(&["pack", "-", "--capacity", "9"], problem.as_bytes(), 1, &["no packing fits into 9"]);
+    assert!(begin.elapsed().as_secs() < 30);
 }

@@ -47,6 +47,7 @@ fn plan_prints_text_json_and_a_page() {
     assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
     let long = done(&["plan", EXAMPLE, "--threads", "1", "--explain"], b"");
     assert!(long.contains("Values, by the points"), "{long}");
+    assert!(long.contains("What the plan would be without"), "{long}");
     assert!(long.contains("tests/export.py:"), "{long}");
 
     let plan = json(&done(&["plan", EXAMPLE, "--format", "json"], b""));
@@ -66,6 +67,7 @@ fn plan_prints_text_json_and_a_page() {
         "solver",
         "copies",
         "donations",
+        "ablation",
         "values",
     ];
     wanted.sort_unstable();
@@ -83,6 +85,75 @@ fn plan_prints_text_json_and_a_page() {
     done(&["plan", EXAMPLE, "--format", "html", "-o", &page], b"");
     assert!(std::fs::read_to_string(&page).expect("the page").ends_with("</html>\n"));
     assert_eq!(folder.names(), ["plan.html"]);
+}
+
+#[test]
+fn plan_says_what_each_idea_saves() {
+    // A product from the donor's memory, and steps that can be fused.
+    let program = "func.func @main(%a: tensor<64x64xf32> {jax.buffer_donor = true}, \
+                   %w: tensor<64x64xf32>) -> tensor<f32> {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %b = stablehlo.dot_general %a, %w, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %c = stablehlo.tanh %b : tensor<64x64xf32>
+  %d = stablehlo.dot_general %c, %w, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %e = stablehlo.multiply %d, %c : tensor<64x64xf32>
+  %f = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [0, 1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<f32>
+  return %f : tensor<f32>
+}
+";
+    let arguments = ["plan", "-", "--threads", "1", "--format", "json"];
+    let plan = json(&done(&arguments, program.as_bytes()));
+    assert_eq!(plan["ablation"].as_array().map(Vec::len), Some(0));
+    let plan = json(&done(&[&arguments[..], &["--explain"]].concat(), program.as_bytes()));
+    let rows = plan["ablation"].as_array().expect("a list");
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["without"].as_str()).collect();
+    let wanted = [
+        "reordering",
+        "sharing in place",
+        "arguments and results as room",
+        "the packing search",
+        "fusion",
+    ];
+    assert_eq!(names, wanted);
+    let bytes = |value: &Value| value["arena_bytes"].as_u64().expect("a number");
+    assert!(bytes(&rows[2]) >= bytes(&plan) + 16384, "{rows:?}");
+    assert!(rows.iter().all(|row| bytes(row) >= bytes(&plan)), "{rows:?}");
+}
+
+#[test]
+fn strict_aliases_keep_the_pairs_or_fail() {
+    let crossed = |second: &str| {
+        format!(
+            "func.func @main(%a: tensor<64xf32> {{tf.aliasing_output = 0 : i32}}, \
+             %b: tensor<64xf32> {{tf.aliasing_output = 1 : i32}}) -> \
+             (tensor<64xf32>, tensor<64xf32>) {{
+  %c = stablehlo.tanh %a : tensor<64xf32>
+  %d = stablehlo.sine %b : tensor<64xf32>
+  return {second}, %c : tensor<64xf32>, tensor<64xf32>
+}}
+"
+        )
+    };
+    let arguments = ["plan", "-", "--format", "json"];
+    let strictly = [&arguments[..], &["--strict-aliases"]].concat();
+    let outputs = |plan: &Value| -> Vec<Option<u64>> {
+        let all = plan["donations"].as_array().expect("a list");
+        all.iter().map(|d| d["output"].as_u64()).collect()
+    };
+    // Without it the pairs cross over, and the report says so.
+    let plan = json(&done(&arguments, crossed("%d").as_bytes()));
+    assert_eq!(outputs(&plan), [Some(1), Some(0)]);
+    let reason = plan["donations"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("the source names result 0"), "{reason}");
+    assert_eq!(plan["copies"].as_array().map(Vec::len), Some(0));
+    // With it a copy keeps them.
+    let plan = json(&done(&strictly, crossed("%d").as_bytes()));
+    assert_eq!(outputs(&plan), [Some(0), Some(1)]);
+    assert_eq!(plan["copies"].as_array().map(Vec::len), Some(1));
+    // An argument that is a result as it is cannot be another one.
+    let run = run(&strictly, crossed("%b").as_bytes());
+    assert_eq!(run.status, Some(1), "{}", run.out);
+    assert!(run.err.contains("argument 0 cannot become result 0"), "{}", run.err);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::budget::Budget;
 use super::overlaps::Overlaps;
-use super::{Problem, Row};
+use super::{Problem, Row, Solution};
 
 impl Problem {
     pub(super) fn orders(&self) -> Vec<(&'static str, Vec<u32>)> {
@@ -95,7 +95,7 @@ impl Problem {
     }
 
     /// Places rows by their starts, or backwards by their ends, among those still live: quick at
-    /// any size.
+    /// any size, since rows that meet too many others go on top of everything.
     pub(super) fn sweep(&self, fit: Fit, backwards: bool) -> Vec<u64> {
         // Backwards, time runs down from the last end.
         let from = |r: &Row| if backwards { u64::MAX - r.upper } else { r.lower };
@@ -116,11 +116,19 @@ impl Problem {
             .map(|&i| (offsets[i as usize], offsets[i as usize] + self.rows[i as usize].size, i))
             .collect();
         live.sort_unstable();
+        let mut top = live.iter().map(|l| l.1).max().unwrap_or(0);
+        let mut work = 0;
         for i in order {
             let row = &self.rows[i as usize];
             if row.offset.is_some() {
                 continue;
             }
+            if work > MAX_SWEEP {
+                offsets[i as usize] = top.next_multiple_of(row.alignment.max(1));
+                top = offsets[i as usize] + row.size;
+                continue;
+            }
+            work += live.len();
             live.retain(|&(.., j)| {
                 let other = &self.rows[j as usize];
                 other.offset.is_some() || until(other) > from(row)
@@ -132,12 +140,25 @@ impl Problem {
             let at = gap(taken, row, fit);
             offsets[i as usize] = at;
             let entry = (at, at + row.size, i);
+            top = top.max(entry.1);
             let to = live.partition_point(|l| *l < entry);
             live.insert(to, entry);
         }
         offsets
     }
 }
+
+impl Problem {
+    /// Places rows as they begin to live, each as low as it fits, and searches for nothing.
+    pub fn in_time_order(&self) -> Solution {
+        let offsets = self.sweep(Fit::First, false);
+        let (height, bound) = (self.height(&offsets), self.lower_bound());
+        Solution { offsets, height, lower_bound: bound, proved: bound, solver: "program order" }
+    }
+}
+
+/// Rows looked at in a sweep.
+const MAX_SWEEP: usize = 200_000_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {

@@ -30,6 +30,18 @@ impl Report {
                 })
             })
             .collect();
+        let ablation: Vec<Value> = self
+            .ablation
+            .iter()
+            .map(|a| {
+                json!({
+                    "without": a.without,
+                    "arena_bytes": a.arena_bytes,
+                    "peak_bytes": a.peak_bytes,
+                    "copy_bytes": a.copy_bytes,
+                })
+            })
+            .collect();
         let values: Vec<Value> = self.values.iter().map(value).collect();
         json!({
             "program": self.program,
@@ -47,6 +59,7 @@ impl Report {
             "solver": self.solver,
             "copies": copies,
             "donations": donations,
+            "ablation": ablation,
             "values": values,
         })
     }

@@ -51,6 +51,33 @@ pub struct Report {
     pub donations: Vec<DonationRow>,
     /// Values and scratch, one row for each range of points.
     pub values: Vec<ValueRow>,
+    /// What the plan would be without one thing or another; whoever plans again fills it in.
+    pub ablation: Vec<AblationRow>,
+}
+
+/// The plan without one of the planner's ideas.
+#[derive(Clone, Debug)]
+pub struct AblationRow {
+    /// What it goes without.
+    pub without: String,
+    /// Bytes of the arena.
+    pub arena_bytes: u64,
+    /// Arguments, results, constants and arena together.
+    pub peak_bytes: u64,
+    /// Bytes of the copies.
+    pub copy_bytes: u64,
+}
+
+impl AblationRow {
+    /// The figures of a plan that was made without something.
+    pub fn new(without: &str, report: &Report) -> AblationRow {
+        AblationRow {
+            without: without.to_string(),
+            arena_bytes: report.arena_bytes,
+            peak_bytes: report.peak_bytes(),
+            copy_bytes: report.copies.iter().map(|c| c.bytes).sum(),
+        }
+    }
 }
 
 /// The point at which the arena holds most.
@@ -162,6 +189,7 @@ impl Report {
             copies: copies(planned),
             donations: planned.notes.donations.iter().map(donation).collect(),
             values,
+            ablation: Vec::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::{DonationRow, Report, ValueRow};
 use crate::{Region, UsedAs};
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 /// Rows of a table that are shown unless all are asked for.
@@ -17,6 +18,7 @@ impl Report {
         self.peak_text(&mut out, shown);
         self.donation_text(&mut out, explain);
         self.copy_text(&mut out, shown);
+        self.ablation_text(&mut out);
         if explain {
             self.value_text(&mut out);
         }
@@ -129,6 +131,36 @@ impl Report {
         });
         let heads = ["from", "to", "bytes", "offset", "in", "value", "type", "made by", "source"];
         table(out, heads, 4, rows);
+    }
+
+    /// What each of the planner's ideas saves.
+    fn ablation_text(&self, out: &mut String) {
+        if self.ablation.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "\nWhat the plan would be without one thing or another:\n");
+        let more = |bytes: u64, now: u64| match bytes.cmp(&now) {
+            Ordering::Equal => "the same".to_string(),
+            Ordering::Greater => format!("+{}", size(bytes - now)),
+            Ordering::Less => format!("-{}", size(now - bytes)),
+        };
+        let peak = self.peak_bytes();
+        let copied = self.copies.iter().map(|c| c.bytes).sum();
+        let whole = ["nothing".to_string(), size(self.arena_bytes), String::new()];
+        let whole = [whole.as_slice(), &[size(peak), size(copied)]].concat();
+        let rows = self.ablation.iter().map(|a| {
+            let arena = more(a.arena_bytes, self.arena_bytes);
+            vec![
+                a.without.clone(),
+                size(a.arena_bytes),
+                arena,
+                size(a.peak_bytes),
+                size(a.copy_bytes),
+            ]
+        });
+        let rows = std::iter::once(whole).chain(rows);
+        let rows = rows.map(|r| -> [String; 5] { r.try_into().expect("five cells are made") });
+        table(out, ["without", "arena", "that is", "peak", "copied"], 0, rows);
     }
 
     fn copy_text(&self, out: &mut String, shown: usize) {
