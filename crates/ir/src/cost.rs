@@ -25,7 +25,7 @@ fn block(function: &Function, at: BlockId) -> (u64, u64) {
                     bytes += moved;
                 }
             }
-            Op::Constant(_) | Op::Iota(_) => {}
+            Op::Constant(_) | Op::Empty(_) | Op::Iota(_) => {}
             _ => {
                 flops += operations(op);
                 bytes += size(&data.operands) + size(&data.results);

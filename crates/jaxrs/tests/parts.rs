@@ -30,7 +30,7 @@ fn check(source: &str, scalars: &[i64], most: u64) {
     let mut scalars = scalars.iter();
     let operand = |(n, ty): (usize, TensorType)| match ty.rank() {
         0 if ty.dtype.is_int() => {
-            let value = *scalars.next().expect("a value for each index");
+            let value = *scalars.next().expect("a value for each integer of rank 0");
             Literal::dense(ty.clone(), jaxrs_ir::literal::narrow(value as u64, ty.dtype))
         }
         _ => elements(&ty, n as u64),
@@ -168,5 +168,168 @@ fn contractions_of_which_slices_are_used_are_split() {
         &[],
         // Keys or values, and the scores; queries lie in the result.
         (2 * 40 * 32 + 2 * 40 * 40) * 4,
+    );
+}
+
+/// Contractions side by side, stacked, padded: each writes its part of the result.
+#[test]
+fn contractions_write_their_parts() {
+    for dtype in ["f32", "f64", "bf16", "i32", "complex<f32>"] {
+        let dot = |name: &str, lhs: &str, rhs: &str| {
+            format!(
+                "%{name} = stablehlo.dot_general {lhs}, {rhs}, contracting_dims = [1] x [0]
+                   : (tensor<20x24x{dtype}>, tensor<24x22x{dtype}>) -> tensor<20x22x{dtype}>"
+            )
+        };
+        let signature = format!(
+            "func.func @main(%x: tensor<20x24x{dtype}>, %y: tensor<24x22x{dtype}>,
+               %z: tensor<24x22x{dtype}>, %p: tensor<{dtype}>)"
+        );
+        let dots = format!("{}\n{}", dot("0", "%x", "%y"), dot("1", "%x", "%z"));
+        for (axis, out) in [(0, "40x22"), (1, "20x44")] {
+            check(
+                &format!(
+                    "{signature} -> tensor<{out}x{dtype}> {{
+                      {dots}
+                      %2 = stablehlo.negate %1 : tensor<20x22x{dtype}>
+                      %3 = stablehlo.concatenate %0, %2, dim = {axis}
+                        : (tensor<20x22x{dtype}>, tensor<20x22x{dtype}>) -> tensor<{out}x{dtype}>
+                      return %3 : tensor<{out}x{dtype}>
+                    }}"
+                ),
+                &[1],
+                0,
+            );
+        }
+        // On the last axis, from the second product transposed; the first one stands there twice.
+        check(
+            &format!(
+                "{signature} -> tensor<22x20x3x{dtype}> {{
+                  {dots}
+                  %2 = stablehlo.transpose %0, dims = [1, 0]
+                    : (tensor<20x22x{dtype}>) -> tensor<22x20x{dtype}>
+                  %3 = stablehlo.reshape %2 : (tensor<22x20x{dtype}>) -> tensor<22x20x1x{dtype}>
+                  %4 = stablehlo.transpose %1, dims = [1, 0]
+                    : (tensor<20x22x{dtype}>) -> tensor<22x20x{dtype}>
+                  %5 = stablehlo.reshape %4 : (tensor<22x20x{dtype}>) -> tensor<22x20x1x{dtype}>
+                  %6 = stablehlo.concatenate %3, %5, %3, dim = 2 : (tensor<22x20x1x{dtype}>,
+                    tensor<22x20x1x{dtype}>, tensor<22x20x1x{dtype}>) -> tensor<22x20x3x{dtype}>
+                  return %6 : tensor<22x20x3x{dtype}>
+                }}"
+            ),
+            &[1],
+            20 * 22 * 16,
+        );
+        check(
+            &format!(
+                "{signature} -> tensor<25x24x{dtype}> {{
+                  {}
+                  %1 = stablehlo.negate %0 : tensor<20x22x{dtype}>
+                  %2 = stablehlo.pad %1, %p, low = [2, 0], high = [3, 2], interior = [0, 0]
+                    : (tensor<20x22x{dtype}>, tensor<{dtype}>) -> tensor<25x24x{dtype}>
+                  return %2 : tensor<25x24x{dtype}>
+                }}",
+                dot("0", "%x", "%y")
+            ),
+            &[1],
+            0,
+        );
+    }
+}
+
+/// A part that is read by the contraction of the next part, and by elementwise ops later.
+#[test]
+fn parts_are_read_from_the_whole() {
+    let step = |n: usize, from: &str| {
+        format!(
+            "%d{n} = stablehlo.dot_general {from}, %w, contracting_dims = [1] x [0]
+               : (tensor<24x24xf32>, tensor<24x24xf32>) -> tensor<24x24xf32>
+             %t{n} = stablehlo.sign %d{n} : tensor<24x24xf32>
+             %r{n} = stablehlo.reshape %t{n} : (tensor<24x24xf32>) -> tensor<24x1x24xf32>
+            "
+        )
+    };
+    let steps = [step(0, "%x"), step(1, "%t0"), step(2, "%t1")].concat();
+    check(
+        &format!(
+            "func.func @main(%x: tensor<24x24xf32>, %w: tensor<24x24xf32>)
+               -> (tensor<24x4x24xf32>, tensor<24xf32>) {{
+              {steps}
+              %sum = stablehlo.add %t0, %t2 : tensor<24x24xf32>
+              %rs = stablehlo.reshape %sum : (tensor<24x24xf32>) -> tensor<24x1x24xf32>
+              %all = stablehlo.concatenate %r0, %r1, %r2, %rs, dim = 1 : (tensor<24x1x24xf32>,
+                tensor<24x1x24xf32>, tensor<24x1x24xf32>, tensor<24x1x24xf32>)
+                -> tensor<24x4x24xf32>
+              %zero = stablehlo.constant dense<0.0> : tensor<f32>
+              %total = stablehlo.reduce(%t1 init: %zero) applies stablehlo.add
+                across dimensions = [1] : (tensor<24x24xf32>, tensor<f32>) -> tensor<24xf32>
+              return %all, %total : tensor<24x4x24xf32>, tensor<24xf32>
+            }}"
+        ),
+        &[],
+        0,
+    );
+}
+
+/// A product, and elementwise ops on one, put where an index says.
+#[test]
+fn contractions_write_where_an_index_says() {
+    for op in [
+        "stablehlo.sign %0 : tensor<20x22xf32>",
+        "stablehlo.reshape %0 : (tensor<20x22xf32>) -> tensor<20x22xf32>",
+    ] {
+        for at in [-5, 0, 1, 3, 4, 9] {
+            check(
+                &format!(
+                    "func.func @main(%s: tensor<4x21x22xf32> {{jax.buffer_donor = true}},
+                        %x: tensor<20x24xf32>, %y: tensor<24x22xf32>, %i: tensor<i32>)
+                        -> tensor<4x21x22xf32> {{
+                      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+                        : (tensor<20x24xf32>, tensor<24x22xf32>) -> tensor<20x22xf32>
+                      %1 = {op}
+                      %2 = stablehlo.reshape %1 : (tensor<20x22xf32>) -> tensor<1x20x22xf32>
+                      %3 = stablehlo.constant dense<0> : tensor<i32>
+                      %4 = stablehlo.dynamic_update_slice %s, %2, %i, %i, %3
+                        : (tensor<4x21x22xf32>, tensor<1x20x22xf32>, tensor<i32>, tensor<i32>,
+                           tensor<i32>) -> tensor<4x21x22xf32>
+                      return %4 : tensor<4x21x22xf32>
+                    }}"
+                ),
+                &[at],
+                0,
+            );
+        }
+    }
+}
+
+/// The states of a loop, stacked: the state itself is all that is kept beside the stack.
+#[test]
+fn a_loop_stacks_contractions_in_place() {
+    check(
+        "func.func @main(%w: tensor<24x24xf32>, %x: tensor<24x24xf32>) -> tensor<5x24x24xf32> {
+          %0 = stablehlo.constant dense<0> : tensor<i32>
+          %1 = stablehlo.constant dense<1> : tensor<i32>
+          %2 = stablehlo.constant dense<5> : tensor<i32>
+          %s = stablehlo.constant dense<0.0> : tensor<5x24x24xf32>
+          %3:3 = stablehlo.while(%i = %0, %h = %x, %ys = %s)
+            : tensor<i32>, tensor<24x24xf32>, tensor<5x24x24xf32>
+          cond {
+            %c = stablehlo.compare LT, %i, %2 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            stablehlo.return %c : tensor<i1>
+          } do {
+            %d = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0]
+              : (tensor<24x24xf32>, tensor<24x24xf32>) -> tensor<24x24xf32>
+            %e = stablehlo.sign %d : tensor<24x24xf32>
+            %r = stablehlo.reshape %e : (tensor<24x24xf32>) -> tensor<1x24x24xf32>
+            %u = stablehlo.dynamic_update_slice %ys, %r, %i, %0, %0
+              : (tensor<5x24x24xf32>, tensor<1x24x24xf32>, tensor<i32>, tensor<i32>, tensor<i32>)
+              -> tensor<5x24x24xf32>
+            %n = stablehlo.add %i, %1 : tensor<i32>
+            stablehlo.return %n, %e, %u : tensor<i32>, tensor<24x24xf32>, tensor<5x24x24xf32>
+          }
+          return %3#2 : tensor<5x24x24xf32>
+        }",
+        &[],
+        24 * 24 * 4 + 256,
     );
 }

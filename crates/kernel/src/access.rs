@@ -115,7 +115,8 @@ fn harmless(kernel: &Kernel, load: &Access, store: &Access) -> bool {
     if before && common > 0 && apart(kernel, load, store, &load.loops[..common]) {
         return true;
     }
-    disjoint(load, store)
+    let (a, b) = (bounds(kernel, &load.at), bounds(kernel, &store.at));
+    a.1 < b.0 || b.1 < a.0 || disjoint(load, store)
 }
 
 /// Whether any two different iterations of the common loops have different elements, whichever of

@@ -91,6 +91,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("masks", &mut function, passes::masks::run);
     p.pass("sink", &mut function, passes::sink::run);
     p.pass("barriers", &mut function, passes::barriers::run);
+    p.pass("slots", &mut function, passes::slots::run);
     p.pass("private", &mut function, passes::private::run);
     p.pass("dce again", &mut function, passes::dce::run);
     p.dump("ir", || text::print_function(&function));

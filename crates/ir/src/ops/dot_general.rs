@@ -104,13 +104,23 @@ impl DotGeneral {
     /// The library call, if the library has the types.
     pub fn library(&self, op: OpView<'_>) -> Option<Dot> {
         let dense = [0, 1].map(|n| dense(op.operand_type(n)));
-        self.library_strided(op, [&dense[0], &dense[1]])
+        self.library_strided(op, [&dense[0], &dense[1]], None)
     }
 
-    /// The library call on operands whose axes have these strides in memory, in elements.
-    pub fn library_strided(&self, op: OpView<'_>, strides: [&[i64]; 2]) -> Option<Dot> {
+    /// The library call on operands whose axes have these strides in memory, in elements, and the
+    /// result's, which is dense if nothing is said.
+    pub fn library_strided(
+        &self,
+        op: OpView<'_>,
+        strides: [&[i64]; 2],
+        out: Option<&[i64]>,
+    ) -> Option<Dot> {
         let (lhs, rhs) = (op.operand_type(0), op.operand_type(1));
-        let Groups { batch, m, n, mut k } = self.groups(lhs, rhs, strides);
+        let Groups { mut batch, mut m, mut n, mut k } = self.groups(lhs, rhs, strides);
+        if let Some(out) = out {
+            let axes = batch.iter_mut().chain(&mut m).chain(&mut n);
+            axes.zip(out).for_each(|(axis, &stride)| axis.out = stride);
+        }
         // The order of the contracting axes is free: nested as in memory, more of them merge.
         k.sort_by_key(|axis| std::cmp::Reverse((axis.lhs, axis.rhs)));
         self.arithmetic(op).in_library().then(|| Dot {

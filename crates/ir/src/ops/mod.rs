@@ -357,6 +357,7 @@ ops! {
     dynamic_slice::DynamicSlice,
     dynamic_update_slice::DynamicUpdateSlice,
     eigh::Eigh,
+    empty::Empty,
     fft::Fft,
     gather::Gather,
     geqrf::Geqrf,

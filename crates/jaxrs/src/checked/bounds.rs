@@ -133,9 +133,11 @@ impl At<'_, '_> {
             Op::DynamicSlice(_) | Op::Gather(_) => self.rearranged(1),
             Op::DynamicUpdateSlice(_) => self.rearranged(2),
             // They look at types only.
-            Op::Constant(_) | Op::ConstantLike(_) | Op::GetDimensionSize(_) | Op::Iota(_) => {
-                Ok(vec![None])
-            }
+            Op::Constant(_)
+            | Op::ConstantLike(_)
+            | Op::Empty(_)
+            | Op::GetDimensionSize(_)
+            | Op::Iota(_) => Ok(vec![None]),
             Op::BitcastConvert(_)
             | Op::Check(_)
             | Op::Print(_)

@@ -139,27 +139,46 @@ impl<'a> Builder<'a> {
             let kernel = self.comparator(op);
             *id = self.program.kernels.push(kernel);
         }
-        let mut read = data.operands.clone();
-        if let (Op::DotGeneral(dot), Some([a, b])) = (&data.op, self.fused.contractions.get(&op)) {
+        let (mut read, mut written) = (data.operands.clone(), data.results.clone());
+        let mut into = None;
+        if let (Op::DotGeneral(dot), Some(memory)) = (&data.op, self.fused.contractions.get(&op)) {
             let view = OpView { function: self.function, id: op };
-            let strided = dot.library_strided(view, [&a.strides, &b.strides]);
+            let [a, b] = &memory.operands;
+            into = memory.into.as_ref();
+            let out = into.map(|into| &into.place.strides[..]);
+            let strided = dot.library_strided(view, [&a.strides, &b.strides], out);
             let mut dot = strided.expect("a library call with dense operands, too");
             read = vec![a.base, b.base];
-            for (begin, side) in dot.begin.iter_mut().zip([a, b]) {
-                *begin = self.begin(side, &mut read);
+            let tensors = [a, b].into_iter().chain(into.map(|into| &into.place));
+            for (begin, tensor) in dot.begin.iter_mut().zip(tensors) {
+                *begin = self.begin(tensor, &mut read);
+            }
+            if let Some(into) = into {
+                read.push(into.place.base);
+                written = self.function.ops[into.update].results.clone();
             }
             library = Library::Dot(dot);
         }
         let operands: Vec<ValueId> = read.iter().map(|&v| self.value(v)).collect();
-        let results: Vec<ValueId> = data.results.iter().map(|&v| self.value(v)).collect();
-        let origin = self.origin(&read, &data.results);
+        let results: Vec<ValueId> = written.iter().map(|&v| self.value(v)).collect();
+        let origin = self.origin(&read, &written);
         let mut sharing = vec![vec![Sharing::Never; operands.len()]; results.len()];
+        let mut updates = Vec::new();
+        if let Some(into) = into {
+            updates.push((0, operands.len() as u32 - 1));
+            *sharing[0].last_mut().expect("the updated operand") = Sharing::SameElement;
+            for (operand, beside) in into.beside.into_iter().enumerate() {
+                if beside {
+                    sharing[0][operand] = Sharing::SameElement;
+                }
+            }
+        }
         for (result, operand) in library.in_place() {
             sharing[result][operand] = Sharing::SameElement;
         }
         let scratch = scratch(&library);
         let step = self.step(StepKind::Library(library), operands, results, sharing, Some(origin));
-        Step { scratch, ..step }
+        Step { scratch, updates, ..step }
     }
 
     /// Where a tensor of a contraction begins; its indices become operands.

@@ -4,9 +4,10 @@
 use super::cost::{self, Estimate, STEP};
 use super::maps::{IDENTITY, Site, Sites, borders, operand_site};
 use super::overwritten::Overwritten;
-use super::strided::strided;
+use super::slots::{self, WindowRead};
+use super::strided::{Strided, strided};
 use super::units::{Kind, UnitData, Units};
-use super::{Form, Fused, Group, Unit, base, constant, is_constant_storage, viewed};
+use super::{Contraction, Form, Fused, Group, Unit, base, constant, is_constant_storage, viewed};
 use crate::FusionMode;
 use crate::passes::region;
 use cranelift_entity::SecondaryMap;
@@ -57,6 +58,7 @@ pub(super) struct Decider<'a> {
     /// Whether a block returns it.
     returned: SecondaryMap<ValueId, bool>,
     overwritten: Overwritten,
+    uses: SecondaryMap<ValueId, u32>,
     fused: Fused,
 }
 
@@ -84,6 +86,7 @@ pub(super) fn run(
         readers: SecondaryMap::new(),
         returned: SecondaryMap::new(),
         overwritten: Overwritten::new(f, donated),
+        uses: slots::uses(f),
         fused: Fused::default(),
     };
     decider.block(f.body);
@@ -148,6 +151,7 @@ impl Decider<'_> {
         match ops::lower(f, op) {
             Lowering::View => self.view(op, at),
             Lowering::Elements { cost, .. } => self.elements(op, cost, at),
+            Lowering::Loops { .. } if self.product(op, at) => {}
             Lowering::Loops { updates, .. } => {
                 let unit = self.op_unit(op, at);
                 for (number, &operand) in data.operands.iter().enumerate() {
@@ -170,11 +174,10 @@ impl Decider<'_> {
                 if contraction && self.mode == FusionMode::On {
                     let outer = |v: ValueId| self.home_of(v) != Some(at.block);
                     let [a, b] = [0, 1].map(|n| strided(f, data.operands[n], &outer));
-                    for side in [&a, &b] {
-                        self.need(side.base, unit, at);
-                        side.starts.iter().for_each(|s| self.need(s.index, unit, at));
-                    }
-                    self.fused.contractions.insert(op, [a, b]);
+                    self.need_strided(&a, unit, at);
+                    self.need_strided(&b, unit, at);
+                    let contraction = Contraction { operands: [a, b], into: None };
+                    self.fused.contractions.insert(op, contraction);
                 } else {
                     data.operands.iter().for_each(|&v| self.need(v, unit, at));
                 }
@@ -192,6 +195,35 @@ impl Decider<'_> {
                 }
             }
         }
+    }
+
+    /// Makes an op that puts a contraction into a larger tensor one with the contraction, which
+    /// writes there.
+    fn product(&mut self, op: OpId, at: &mut At) -> bool {
+        if self.mode != FusionMode::On {
+            return false;
+        }
+        let outer = |v: ValueId| self.home_of(v) != Some(at.block);
+        let Some((product, operands, into)) = slots::product(self.f, op, &self.uses, &outer) else {
+            return false;
+        };
+        if self.home[product].expand() != Some(at.block) {
+            return false;
+        }
+        let unit = at.units.push(Kind::Op(product), at.position);
+        self.store(self.f.ops[op].results[0], unit, at);
+        for tensor in operands.iter().chain([&into.place]) {
+            self.need_strided(tensor, unit, at);
+        }
+        let contraction = Contraction { operands, into: Some(into) };
+        self.fused.contractions.insert(product, contraction);
+        true
+    }
+
+    /// A library call reads or updates a tensor in a value's memory.
+    fn need_strided(&mut self, tensor: &Strided, unit: u32, at: &At) {
+        self.need(tensor.base, unit, at);
+        tensor.starts.iter().for_each(|s| self.need(s.index, unit, at));
     }
 
     /// The operand's memory is needed if the view's is, and it is read where the view is read.
@@ -283,16 +315,15 @@ impl Decider<'_> {
                 return true;
             }
             let data = &f.ops[maker];
-            let window = match (&data.op, &f.ops[op].op) {
-                (Op::DynamicSlice(_), Op::DynamicUpdateSlice(_)) => {
-                    same && data.operands[0] == updated
-                        && data.operands[1..] == f.ops[op].operands[2..]
-                        && f.ty(value) == f.ty(operand)
-                }
-                _ => false,
-            };
-            let pointwise = data.operands.iter().all(|&v| f.ty(v).shape == f.ty(value).shape)
-                && !matches!(data.op, Op::Reverse(_) | Op::Transpose(_) | Op::Gather(_));
+            let read = slots::window_read(f, maker, op);
+            if read == Some(WindowRead::Apart) {
+                continue;
+            }
+            let window = read == Some(WindowRead::Same) && same;
+            // Each element is read where it is written, in the same order.
+            let pointwise = matches!(data.op, Op::Reshape(_))
+                || data.operands.iter().all(|&v| f.ty(v).shape == f.ty(value).shape)
+                    && !matches!(data.op, Op::Reverse(_) | Op::Transpose(_) | Op::Gather(_));
             for &inner in &data.operands[usize::from(window)..] {
                 stack.push((inner, same && pointwise));
             }
@@ -443,7 +474,10 @@ impl Decider<'_> {
             if unit.size + size > MAX_SIZE || code > MAX_CODE || site.depth > deepest {
                 return false;
             }
-            if matches!(unit.kind, Kind::Op(_)) && (is_loop || estimate.work > 400.0) {
+            let once =
+                |op: OpId| matches!(f.ops[op].op, Op::DynamicUpdateSlice(_)) && sites.len() == 1;
+            if matches!(unit.kind, Kind::Op(op) if !once(op)) && (is_loop || estimate.work > 400.0)
+            {
                 return false;
             }
             if self.crowds(op, unit) {
@@ -589,6 +623,12 @@ impl Decider<'_> {
         true
     }
 
+    /// Whether the value is written part by part: it is live whoever reads a part.
+    fn is_updated(&self, value: ValueId) -> bool {
+        let op = self.f.defining_op(value).map(|op| &self.f.ops[op].op);
+        matches!(op, Some(Op::DynamicUpdateSlice(_)))
+    }
+
     /// Whether computing the op in a unit would make it read too many large intermediate values at
     /// once, or a large one where only a small one would be live.
     fn crowds(&self, op: OpId, unit: &UnitData) -> bool {
@@ -601,7 +641,7 @@ impl Decider<'_> {
             .operands
             .iter()
             .copied()
-            .filter(|v| !unit.reads.contains(v) && large(v, 0))
+            .filter(|v| !unit.reads.contains(v) && large(v, 0) && !self.is_updated(*v))
             .collect();
         let shrinks = added.iter().any(|v| f.ty(*v).bytes() >= 8 * result);
         let memory = |v: &&ValueId| shrinks || self.estimates[**v].memory;

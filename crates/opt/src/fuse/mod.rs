@@ -4,6 +4,7 @@ mod cost;
 mod decide;
 mod maps;
 mod overwritten;
+mod slots;
 mod strided;
 mod units;
 
@@ -12,6 +13,7 @@ use cranelift_entity::SecondaryMap;
 use jaxrs_ir::lower::Lowering;
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueDef, ValueId, ops};
 use rustc_hash::{FxHashMap, FxHashSet};
+pub(crate) use slots::reads;
 pub use strided::{Start, Strided};
 
 /// A splat constant of at most so many bytes that must be memory is a constant of the program; a
@@ -25,11 +27,31 @@ pub struct Fused {
     pub units: FxHashMap<BlockId, Vec<Unit>>,
     /// What each value is.
     pub forms: SecondaryMap<ValueId, Form>,
-    /// The operands of the contractions that read other memory than the operand's own.
-    pub contractions: FxHashMap<OpId, [Strided; 2]>,
+    /// Where the contractions read and write.
+    pub contractions: FxHashMap<OpId, Contraction>,
     /// Large values that have memory only because computing them again takes a little longer. If
     /// they do not even share a tile with their readers, they had better be computed again.
     pub avoidable: Vec<ValueId>,
+}
+
+/// The memory of a contraction.
+#[derive(Clone, Debug)]
+pub struct Contraction {
+    /// The operands.
+    pub operands: [Strided; 2],
+    /// The op that puts the result into a larger tensor: the contraction writes there.
+    pub into: Option<Into>,
+}
+
+/// A part of a tensor that a contraction writes.
+#[derive(Clone, Debug)]
+pub struct Into {
+    /// The `dynamic_update_slice` that the contraction stands for, too.
+    pub update: OpId,
+    /// The result as elements of the updated operand's memory.
+    pub place: Strided,
+    /// Whether each operand is in the same memory: it has no element in common with the part.
+    pub beside: [bool; 2],
 }
 
 /// What becomes one step.

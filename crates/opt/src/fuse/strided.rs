@@ -60,7 +60,11 @@ fn dense(ty: &TensorType) -> Vec<i64> {
 }
 
 /// The operand of an op that only moves, repeats or leaves out elements.
-fn moved(f: &Function, value: ValueId, outer: &dyn Fn(ValueId) -> bool) -> Option<ValueId> {
+pub(super) fn moved(
+    f: &Function,
+    value: ValueId,
+    outer: &dyn Fn(ValueId) -> bool,
+) -> Option<ValueId> {
     let data = &f.ops[f.defining_op(value)?];
     match data.op {
         Op::Transpose(_) | Op::Reshape(_) | Op::BroadcastInDim(_) | Op::Reverse(_) => {
@@ -69,7 +73,9 @@ fn moved(f: &Function, value: ValueId, outer: &dyn Fn(ValueId) -> bool) -> Optio
         Op::Slice(_) | Op::DynamicSlice(_) => {
             let from = data.operands[0];
             // A small part of a large temporary is better taken out of it.
+            let updated = f.defining_op(from).map(|op| &f.ops[op].op);
             let kept = matches!(f.values[from].def, ValueDef::Argument(..))
+                || matches!(updated, Some(Op::DynamicUpdateSlice(_)))
                 || outer(from)
                 || f.ty(from).bytes() <= MOST_KEPT * f.ty(value).bytes();
             kept.then_some(from)
@@ -130,6 +136,28 @@ fn along(f: &Function, chain: &[ValueId]) -> Option<Strided> {
         };
     }
     Some(place)
+}
+
+/// The strides of the operand of a value that is moved or reshaped only, for given strides of the
+/// value.
+pub(super) fn before(f: &Function, value: ValueId, strides: &[i64]) -> Option<Vec<i64>> {
+    let data = &f.ops[f.defining_op(value)?];
+    let from = f.ty(*data.operands.first()?);
+    match &data.op {
+        Op::Transpose(t) => {
+            let mut out = vec![0; strides.len()];
+            for (&axis, &stride) in t.permutation.iter().zip(strides) {
+                out[axis] = stride;
+            }
+            Some(out)
+        }
+        Op::Reshape(_) => reshaped(&f.ty(value).shape, strides, &from.shape),
+        // Nothing is repeated.
+        Op::BroadcastInDim(b) if from.len() == f.ty(value).len() => {
+            Some(b.axes.iter().map(|&axis| strides[axis]).collect())
+        }
+        _ => None,
+    }
 }
 
 /// The strides under another shape, if there are any.

@@ -90,7 +90,7 @@ fn rename_block(f: &mut Function, id: BlockId, replaced: &Replaced) {
 
 fn may_merge(f: &Function, op: OpId) -> bool {
     let data = &f.ops[op];
-    let distinct = matches!(data.op, Op::OptimizationBarrier(_) | Op::CustomCall(_));
+    let distinct = matches!(data.op, Op::OptimizationBarrier(_) | Op::CustomCall(_) | Op::Empty(_));
     !data.results.is_empty() && !distinct
 }
 

@@ -16,6 +16,7 @@ pub mod region;
 pub mod residuals;
 pub mod rewrite;
 pub mod sink;
+pub mod slots;
 pub mod split;
 pub mod stacks;
 pub mod trips;

@@ -1,0 +1,197 @@
+//! What is put together of contractions' results is made where it will be: a `concatenate` or `pad`
+//! of them becomes a chain of updates of one tensor, each right after what it puts there, so that
+//! fusion lets the contraction write its part ([`crate::fuse`]).
+//!
+//! Where elementwise ops stand between, the contraction goes to the part first and the ops run in
+//! place on it: `update(s, tanh(dot))` is `t = update(s, dot); update(t, tanh(slice(t)))`. Other
+//! users of a part read it as a slice of the whole, the latest one where they stand. Must come
+//! after the last search for equal ops, and before constants that are updated get tensors of their
+//! own.
+
+mod plan;
+
+use super::rewrite::{self, Rewriter};
+use jaxrs_ir::ops::{BroadcastInDim, DynamicSlice, DynamicUpdateSlice, Empty, Reshape, Transpose};
+use jaxrs_ir::{Function, Literal, Location, Op, OpId, TensorType, ValueId};
+use jaxrs_kernel::DType;
+use plan::{Begin, Plan, Start};
+use rustc_hash::FxHashMap;
+
+/// Rewrites a function.
+pub fn run(function: &mut Function) {
+    let plan = Plan::new(function);
+    if plan.parts.is_empty() {
+        return;
+    }
+    let mut state = State {
+        plan,
+        tails: FxHashMap::default(),
+        waiting: Vec::new(),
+        placed: FxHashMap::default(),
+    };
+    rewrite::run(function, &mut |r, op| state.visit(r, op));
+}
+
+/// What is at which place by now.
+struct State {
+    plan: Plan,
+    /// The newest tensor of each whole, by the op that makes the whole in the text.
+    tails: FxHashMap<OpId, ValueId>,
+    /// Values made by the ops visited last, whose parts are to be written.
+    waiting: Vec<(ValueId, OpId)>,
+    /// For each value that is a part by now: the whole and the number of the part.
+    placed: FxHashMap<ValueId, (OpId, usize)>,
+}
+
+impl State {
+    fn visit(&mut self, r: &mut Rewriter<'_>, op: OpId) -> rewrite::Change {
+        self.write_waiting(r);
+        let data = r.f.ops[op].clone();
+        let own = self.plan.wholes.contains_key(&op);
+        if !own {
+            self.read_parts(r, op);
+        }
+        for &result in &data.results {
+            if self.plan.parts.contains_key(&result) {
+                self.waiting.push((result, op));
+            }
+        }
+        if !own {
+            return None;
+        }
+        let whole = self.plan.wholes[&op].clone();
+        for number in 0..whole.parts.len() {
+            if !whole.parts[number].early {
+                let value = r.current(data.operands[whole.parts[number].operand]);
+                let value = self.current(r, value, &data.location);
+                self.put(r, op, number, value, &data.location);
+            }
+        }
+        Some(vec![self.tail(r, op, &data.location)])
+    }
+
+    /// Writes the parts that the last op made.
+    fn write_waiting(&mut self, r: &mut Rewriter<'_>) {
+        for (value, maker) in std::mem::take(&mut self.waiting) {
+            let (whole, number) = self.plan.parts[&value];
+            let location = r.f.ops[maker].location.clone();
+            let moved = self.plan.wholes[&whole].parts[number].moved.clone();
+            let mut update = value;
+            for op in moved {
+                update = again(r, op, update, &location);
+            }
+            self.put(r, whole, number, update, &location);
+            self.placed.insert(value, (whole, number));
+        }
+    }
+
+    /// Puts a value into its part of a whole.
+    fn put(
+        &mut self,
+        r: &mut Rewriter<'_>,
+        whole: OpId,
+        number: usize,
+        value: ValueId,
+        at: &Location,
+    ) {
+        let tail = self.tail(r, whole, at);
+        let begin = self.plan.wholes[&whole].parts[number].begin.clone();
+        let mut operands = vec![tail, value];
+        operands.extend(starts(r, &begin, at));
+        let ty = r.f.ty(tail).clone();
+        let new = r.push(DynamicUpdateSlice, &operands, ty, at);
+        self.tails.insert(whole, new);
+    }
+
+    /// The newest tensor of a whole.
+    fn tail(&mut self, r: &mut Rewriter<'_>, op: OpId, at: &Location) -> ValueId {
+        if let Some(&tail) = self.tails.get(&op) {
+            return tail;
+        }
+        let data = r.f.ops[op].clone();
+        let ty = r.f.ty(data.results[0]).clone();
+        let tail = match self.plan.wholes[&op].start {
+            Start::Empty => r.push(Empty { ty: ty.clone() }, &[], ty, at),
+            Start::Filled => {
+                let fill = BroadcastInDim { axes: Vec::new(), shape: ty.shape.clone() };
+                let value = there(r, data.operands[1], at);
+                r.push(fill, &[value], ty, at)
+            }
+            Start::Operand => there(r, data.operands[0], at),
+        };
+        self.tails.insert(op, tail);
+        tail
+    }
+
+    /// Lets an op read parts from the newest wholes.
+    fn read_parts(&mut self, r: &mut Rewriter<'_>, op: OpId) {
+        for position in 0..r.f.ops[op].operands.len() {
+            let value = r.f.ops[op].operands[position];
+            let location = r.f.ops[op].location.clone();
+            r.f.ops[op].operands[position] = self.current(r, value, &location);
+        }
+    }
+
+    /// The value, or the part of a whole that it is by now.
+    fn current(&self, r: &mut Rewriter<'_>, value: ValueId, at: &Location) -> ValueId {
+        let Some(&(whole, number)) = self.placed.get(&value) else { return value };
+        let part = &self.plan.wholes[&whole].parts[number];
+        let tail = self.tails[&whole];
+        let mut operands = vec![tail];
+        operands.extend(starts(r, &part.begin, at));
+        let ty = TensorType::new(part.shape.clone(), r.f.ty(tail).dtype);
+        let slice = DynamicSlice { sizes: part.shape.clone() };
+        let mut read = r.push(slice, &operands, ty, at);
+        // Back through what moved the value to its part.
+        for op in part.moved.clone().into_iter().rev() {
+            read = back(r, op, read, at);
+        }
+        read
+    }
+}
+
+/// Start indices of a part.
+fn starts(r: &mut Rewriter<'_>, begin: &Begin, at: &Location) -> Vec<ValueId> {
+    match begin {
+        Begin::Known(starts) => {
+            let constant = |r: &mut Rewriter<'_>, start: u64| {
+                r.constant(Literal::scalar(DType::I64, &[start]), at)
+            };
+            starts.iter().map(|&start| constant(r, start)).collect()
+        }
+        Begin::Values(values) => values.iter().map(|&v| there(r, v, at)).collect(),
+    }
+}
+
+/// A value of before, or a constant, which is made again.
+fn there(r: &mut Rewriter<'_>, value: ValueId, at: &Location) -> ValueId {
+    let value = r.current(value);
+    match r.literal(value).cloned() {
+        Some(literal) => r.constant(literal, at),
+        None => value,
+    }
+}
+
+/// What an op that moves elements makes of another value of its operand's shape.
+fn again(r: &mut Rewriter<'_>, op: OpId, value: ValueId, at: &Location) -> ValueId {
+    let data = r.f.ops[op].clone();
+    let ty = TensorType::new(r.f.ty(data.results[0]).shape.clone(), r.f.ty(value).dtype);
+    r.push(data.op, &[value], ty, at)
+}
+
+/// The operand of an op that moves elements, from its result.
+fn back(r: &mut Rewriter<'_>, op: OpId, value: ValueId, at: &Location) -> ValueId {
+    let data = r.f.ops[op].clone();
+    let ty = TensorType::new(r.f.ty(data.operands[0]).shape.clone(), r.f.ty(value).dtype);
+    match data.op {
+        Op::Transpose(transpose) => {
+            let mut permutation = vec![0; ty.rank()];
+            for (to, &from) in transpose.permutation.iter().enumerate() {
+                permutation[from] = to;
+            }
+            r.push(Transpose { permutation }, &[value], ty, at)
+        }
+        // Of as many elements in the same order.
+        _ => r.push(Reshape { shape: ty.shape.clone() }, &[value], ty, at),
+    }
+}

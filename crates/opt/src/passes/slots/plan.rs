@@ -1,0 +1,401 @@
+//! Which values are made in their place.
+
+use crate::passes::region;
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use jaxrs_ir::lower::Lowering;
+use jaxrs_ir::{BlockId, Function, Op, OpId, ValueId, ops};
+use jaxrs_kernel::program::Library;
+use rustc_hash::FxHashMap;
+
+/// Ops between a whole and the memory that it becomes, or between a part and its contraction.
+const MOST_OPS: usize = 12;
+
+/// Everything that is made in its place.
+pub(super) struct Plan {
+    /// By the op that puts the parts together.
+    pub(super) wholes: FxHashMap<OpId, Whole>,
+    /// For each value that is written to its part as soon as it is made: the whole and the part's
+    /// number. The contraction and what elementwise ops make of it may be one part.
+    pub(super) parts: FxHashMap<ValueId, (OpId, usize)>,
+}
+
+/// A tensor made of parts.
+#[derive(Clone, Debug)]
+pub(super) struct Whole {
+    /// What it is before any part is written.
+    pub(super) start: Start,
+    /// Its parts.
+    pub(super) parts: Vec<Part>,
+}
+
+/// What a whole begins as.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Start {
+    /// Nothing: parts fill it.
+    Empty,
+    /// Operand 1 of its op, everywhere.
+    Filled,
+    /// Operand 0 of its op.
+    Operand,
+}
+
+/// A part.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// Which operand of the whole's op it is.
+    pub(super) operand: usize,
+    /// Where it begins.
+    pub(super) begin: Begin,
+    /// Its shape.
+    pub(super) shape: Vec<u64>,
+    /// The ops that move what is made early to the operand, in order.
+    pub(super) moved: Vec<OpId>,
+    /// Whether it is written as soon as it is made, not where the whole is put together.
+    pub(super) early: bool,
+}
+
+/// Start indices.
+#[derive(Clone, Debug)]
+pub(super) enum Begin {
+    /// Known ones.
+    Known(Vec<u64>),
+    /// Operands of the op.
+    Values(Vec<ValueId>),
+}
+
+impl Plan {
+    /// For a function.
+    pub(super) fn new(f: &Function) -> Plan {
+        let mut plan = Plan { wholes: FxHashMap::default(), parts: FxHashMap::default() };
+        let has = |op: &Op| matches!(op, Op::DotGeneral(_));
+        if f.ops.values().any(|data| has(&data.op)) {
+            let info = Info::new(f);
+            Planner { f, info: &info, plan: &mut plan }.block(f.body);
+        }
+        plan
+    }
+}
+
+/// Where ops are and who uses values.
+struct Info {
+    home: SecondaryMap<OpId, PackedOption<BlockId>>,
+    position: SecondaryMap<OpId, u32>,
+    users: SecondaryMap<ValueId, Vec<OpId>>,
+    returned: SecondaryMap<ValueId, bool>,
+}
+
+impl Info {
+    fn new(f: &Function) -> Info {
+        let mut info = Info {
+            home: SecondaryMap::new(),
+            position: SecondaryMap::new(),
+            users: SecondaryMap::new(),
+            returned: SecondaryMap::new(),
+        };
+        for (block, data) in &f.blocks {
+            for (position, &op) in data.ops.iter().enumerate() {
+                info.home[op] = block.into();
+                info.position[op] = position as u32;
+                f.ops[op].operands.iter().for_each(|&v| info.users[v].push(op));
+            }
+            data.yields.iter().for_each(|&v| info.returned[v] = true);
+        }
+        info
+    }
+
+    fn single(&self, value: ValueId) -> bool {
+        self.users[value].len() == 1 && !self.returned[value]
+    }
+}
+
+struct Planner<'a> {
+    f: &'a Function,
+    info: &'a Info,
+    plan: &'a mut Plan,
+}
+
+/// What is made early for a part.
+struct Early {
+    /// Values of one shape: the contraction, then what elementwise ops make of it, or one of them.
+    made: Vec<ValueId>,
+    /// What is moved to the part in the end.
+    root: ValueId,
+    /// What moves it there.
+    moved: Vec<OpId>,
+}
+
+impl Early {
+    /// Whether the part is complete with the values made early.
+    fn is_complete(&self) -> bool {
+        self.made.contains(&self.root)
+    }
+}
+
+impl Planner<'_> {
+    fn block(&mut self, block: BlockId) {
+        let f = self.f;
+        for &op in &f.blocks[block].ops {
+            match &f.ops[op].op {
+                Op::Concatenate(c) => self.concatenate(op, c.axis),
+                Op::Pad(p) => self.pad(op, p),
+                Op::DynamicUpdateSlice(_) => self.update(op),
+                _ if region::is_control(f, op) => {
+                    f.ops[op].regions.iter().for_each(|&region| self.block(region));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn concatenate(&mut self, op: OpId, axis: usize) {
+        let f = self.f;
+        let data = &f.ops[op];
+        let total = f.ty(data.results[0]).bytes();
+        if total == 0 || !self.becomes_memory(data.results[0], 0) {
+            return;
+        }
+        let (mut parts, mut made, mut bytes, mut at) = (Vec::new(), Vec::new(), 0, 0);
+        for (operand, &value) in data.operands.iter().enumerate() {
+            let shape = f.ty(value).shape.clone();
+            let mut starts = vec![0; shape.len()];
+            starts[axis] = at;
+            at += shape[axis];
+            if f.ty(value).is_empty() {
+                continue;
+            }
+            let early = self.early(op, value);
+            let taken = |v: &ValueId| made.iter().any(|(m, _)| m == v);
+            let early = early.filter(|e| !e.made.iter().any(taken));
+            let mut part = Part {
+                operand,
+                begin: Begin::Known(starts),
+                shape,
+                moved: Vec::new(),
+                early: false,
+            };
+            if let Some(early) = early {
+                bytes += f.ty(value).bytes();
+                part.early = early.is_complete();
+                part.moved = early.moved;
+                made.extend(early.made.into_iter().map(|v| (v, parts.len())));
+            }
+            parts.push(part);
+        }
+        if 4 * bytes >= total {
+            self.add(op, Whole { start: Start::Empty, parts }, made);
+        }
+    }
+
+    fn pad(&mut self, op: OpId, pad: &ops::Pad) {
+        let f = self.f;
+        let data = &f.ops[op];
+        let negative = pad.low.iter().chain(&pad.high).any(|&n| n < 0);
+        if negative || pad.interior.iter().any(|&n| n != 0) {
+            return;
+        }
+        let value = data.operands[0];
+        if f.ty(value).is_empty() || !self.becomes_memory(data.results[0], 0) {
+            return;
+        }
+        let Some(early) = self.early(op, value) else { return };
+        let fill = data.operands[1];
+        if !self.is_known_before(fill, early.made[0]) {
+            return;
+        }
+        let starts = pad.low.iter().map(|&n| n as u64).collect();
+        self.one(op, Start::Filled, 0, Begin::Known(starts), early);
+    }
+
+    fn update(&mut self, op: OpId) {
+        let f = self.f;
+        let data = &f.ops[op];
+        let (whole, value) = (data.operands[0], data.operands[1]);
+        let Some(early) = self.early(op, value) else { return };
+        let first = early.made[0];
+        // A contraction by itself is put there by fusion.
+        if first == early.root && self.info.single(first) {
+            return;
+        }
+        let known = data.operands.iter().enumerate();
+        if known.filter(|(n, _)| *n != 1).any(|(_, &v)| !self.is_known_before(v, first)) {
+            return;
+        }
+        // All others read the tensor before.
+        let maker = f.defining_op(first).expect("a value made early");
+        let before = |&user: &OpId| {
+            user == op
+                || self.info.home[user] == self.info.home[op]
+                    && self.info.position[user] < self.info.position[maker]
+                    && !crate::fuse::reads(f, f.ops[user].results.first().copied(), maker)
+        };
+        if self.info.returned[whole] || !self.info.users[whole].iter().all(before) {
+            return;
+        }
+        let starts = data.operands[2..].to_vec();
+        self.one(op, Start::Operand, 1, Begin::Values(starts), early);
+    }
+
+    fn one(&mut self, op: OpId, start: Start, operand: usize, begin: Begin, early: Early) {
+        let shape = self.f.ty(self.f.ops[op].operands[operand]).shape.clone();
+        let complete = early.is_complete();
+        let part = Part { operand, begin, shape, moved: early.moved, early: complete };
+        let made = early.made.into_iter().map(|v| (v, 0)).collect();
+        self.add(op, Whole { start, parts: vec![part] }, made);
+    }
+
+    fn add(&mut self, op: OpId, whole: Whole, made: Vec<(ValueId, usize)>) {
+        if made.iter().any(|(v, _)| self.plan.parts.contains_key(v)) {
+            return;
+        }
+        self.plan.parts.extend(made.into_iter().map(|(v, number)| (v, (op, number))));
+        self.plan.wholes.insert(op, whole);
+    }
+
+    /// Whether a value is there before another one is made; constants are made again.
+    fn is_known_before(&self, value: ValueId, made: ValueId) -> bool {
+        let (f, info) = (self.f, self.info);
+        let Some(op) = f.defining_op(value) else { return true };
+        if crate::fuse::constant(f, value).is_some() {
+            return true;
+        }
+        let other = f.defining_op(made).expect("a value made early");
+        info.home[op] != info.home[other] || info.position[op] < info.position[other]
+    }
+
+    /// What can be made in its place for an operand of a whole.
+    fn early(&self, whole: OpId, operand: ValueId) -> Option<Early> {
+        let (f, info) = (self.f, self.info);
+        let (mut value, mut moved) = (operand, Vec::new());
+        loop {
+            let op = f.defining_op(value)?;
+            if info.home[op] != info.home[whole] {
+                return None;
+            }
+            let from = f.ops[op].operands.first().copied();
+            let moves = match f.ops[op].op {
+                Op::Reshape(_) | Op::Transpose(_) => true,
+                Op::BroadcastInDim(_) => from.is_some_and(|v| f.ty(v).len() == f.ty(value).len()),
+                _ => false,
+            };
+            if !moves || !info.single(value) {
+                break;
+            }
+            moved.insert(0, op);
+            value = from?;
+        }
+        let made = match &f.ops[f.defining_op(value)?].op {
+            Op::DotGeneral(_) if info.single(value) || self.is_readable(value) => vec![value],
+            Op::DotGeneral(_) => return None,
+            _ => match self.contraction(value, value, 0) {
+                Some(product) if self.is_readable(value) || info.single(value) => {
+                    vec![product, value]
+                }
+                Some(product) => vec![product],
+                // It is memory anyway, for contractions.
+                None if self.is_pointwise(value) && self.is_contracted(value) => vec![value],
+                None => return None,
+            },
+        };
+        Some(Early { made, root: value, moved })
+    }
+
+    fn is_pointwise(&self, value: ValueId) -> bool {
+        let f = self.f;
+        let Some(op) = f.defining_op(value) else { return false };
+        matches!(
+            f.ops[op].op,
+            Op::Elementwise(_)
+                | Op::Clamp(_)
+                | Op::Compare(_)
+                | Op::Convert(_)
+                | Op::ReducePrecision(_)
+                | Op::Select(_)
+        )
+    }
+
+    /// The contraction of the library that elementwise ops make a value of, if nothing else uses it.
+    fn contraction(&self, value: ValueId, root: ValueId, depth: usize) -> Option<ValueId> {
+        let (f, info) = (self.f, self.info);
+        let op = f.defining_op(value)?;
+        if info.home[op] != info.home[f.defining_op(root)?] || depth > MOST_OPS {
+            return None;
+        }
+        if let Op::DotGeneral(_) = f.ops[op].op {
+            let (ty, out) = (f.ty(value), f.ty(root));
+            let library = matches!(ops::lower(f, op), Lowering::Library(Library::Dot(_)));
+            return (library && info.single(value) && ty == out).then_some(value);
+        }
+        if !self.is_pointwise(value) || value != root && !info.single(value) {
+            return None;
+        }
+        f.ops[op].operands.iter().find_map(|&v| self.contraction(v, root, depth + 1))
+    }
+
+    /// Whether all users of a value beside the whole can read it as a slice.
+    fn is_readable(&self, value: ValueId) -> bool {
+        let (f, info) = (self.f, self.info);
+        let Some(own) = f.defining_op(value) else { return false };
+        let reads = |&user: &OpId| {
+            let op = &f.ops[user].op;
+            info.home[user] == info.home[own]
+                && (matches!(
+                    op,
+                    Op::DotGeneral(_)
+                        | Op::Reduce(_)
+                        | Op::Concatenate(_)
+                        | Op::DynamicUpdateSlice(_)
+                        | Op::Pad(_)
+                ) || f.ops[user].results.first().is_some_and(|&v| self.is_pointwise(v))
+                    || self.is_movement(user))
+        };
+        !info.returned[value] && info.users[value].iter().all(reads)
+    }
+
+    /// Whether an op moves elements for others that can read a slice.
+    fn is_movement(&self, op: OpId) -> bool {
+        let data = &self.f.ops[op];
+        matches!(data.op, Op::Reshape(_) | Op::Transpose(_) | Op::BroadcastInDim(_))
+            && data.results.iter().all(|&v| self.is_readable(v))
+    }
+
+    /// Whether a contraction reads the value, perhaps moved.
+    fn is_contracted(&self, value: ValueId) -> bool {
+        let f = self.f;
+        self.is_readable(value)
+            && self.info.users[value].iter().any(|&user| match f.ops[user].op {
+                Op::DotGeneral(_) => true,
+                Op::Reshape(_) | Op::Transpose(_) => self.is_contracted(f.ops[user].results[0]),
+                _ => false,
+            })
+    }
+
+    /// Whether a value must be memory, as it is or after elementwise ops in place.
+    fn becomes_memory(&self, value: ValueId, depth: usize) -> bool {
+        let (f, info) = (self.f, self.info);
+        let needs = |&user: &OpId| {
+            let data = &f.ops[user];
+            match ops::lower(f, user) {
+                Lowering::Library(_) | Lowering::Control => true,
+                Lowering::View => self.becomes_memory(data.results[0], depth + 1),
+                Lowering::Loops { updates, .. } => {
+                    updates.iter().any(|&(_, o)| data.operands[o as usize] == value)
+                }
+                Lowering::Elements { .. } => {
+                    let wide = |&&v: &&ValueId| {
+                        let spread = f.defining_op(v).map(|op| &f.ops[op].op);
+                        f.ty(v) == f.ty(value)
+                            && !matches!(spread, Some(Op::BroadcastInDim(_) | Op::Constant(_)))
+                    };
+                    let alone = data.operands.iter().filter(wide).count() == 1;
+                    alone
+                        && data.results.len() == 1
+                        && f.ty(data.results[0]) == f.ty(value)
+                        && self.is_pointwise(data.results[0])
+                        && self.becomes_memory(data.results[0], depth + 1)
+                }
+            }
+        };
+        depth <= MOST_OPS && (info.returned[value] || info.users[value].iter().any(needs))
+    }
+}
