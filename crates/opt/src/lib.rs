@@ -88,6 +88,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("peel", &mut function, passes::stacks::peel::run);
     p.pass("split", &mut function, passes::split::run);
     p.pass("products", &mut function, passes::products::run);
+    p.pass("samples", &mut function, passes::samples::run);
     p.pass("masks", &mut function, passes::masks::run);
     p.pass("sink", &mut function, passes::sink::run);
     p.pass("barriers", &mut function, passes::barriers::run);

@@ -15,6 +15,7 @@ pub mod products;
 pub mod region;
 pub mod residuals;
 pub mod rewrite;
+pub mod samples;
 pub mod sink;
 pub mod slots;
 pub mod split;
