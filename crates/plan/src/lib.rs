@@ -100,6 +100,10 @@ pub struct Notes {
     pub buffer: SecondaryMap<ValueId, u32>,
     /// No arena for this order and these classes is smaller.
     pub lower_bound: Bytes,
+    /// What this order was expected to need of the arena, before anything was placed.
+    pub order_expected: Bytes,
+    /// No order of the steps, without more copies, needs a smaller arena.
+    pub order_bound: Bytes,
     /// What placed the arena.
     pub solver: &'static str,
     /// The order of the steps that was chosen.

@@ -141,26 +141,27 @@ fn best_order(
     copies: &Copies,
     options: &Options,
 ) -> Result<Planned, PlanError> {
-    let candidates = if options.ideas.reorder {
-        schedule::schedule(&mut program)
+    let schedule::Candidates { orders, bound } = if options.ideas.reorder {
+        schedule::schedule(&mut program, code, options.threads)
     } else {
-        let order = (0..program.body.len() as u32).collect();
-        vec![schedule::Candidate { name: "source", order }]
+        schedule::Candidates::source(program.body.len())
     };
-    let count = (MAX_PLANNED / (program.body.len() + 1)).clamp(1, candidates.len().max(1));
-    let mut best: Option<(Ordered, (u64, u64))> = None;
-    for candidate in candidates.into_iter().take(count) {
+    let count = (MAX_PLANNED / (program.body.len() + 1)).clamp(1, orders.len().max(1));
+    let mut best: Option<(Ordered, (u64, u64, u64))> = None;
+    for candidate in orders.into_iter().take(count) {
         let mut ordered = Ordered::new(&program, copies, &candidate);
-        let cost = if count == 1 { (0, 0) } else { ordered.cost(code, options)? };
+        let cost = if count == 1 { (0, 0, 0) } else { ordered.cost(code, options)? };
         if best.as_ref().is_none_or(|(_, least)| cost < *least) {
             best = Some((ordered, cost));
         }
-        if cost == (0, 0) {
+        if cost.0 <= bound && cost.1 == 0 {
             break;
         }
     }
     let (ordered, _) = best.expect("there is always an order");
-    ordered.finish(code, options)
+    let mut planned = ordered.finish(code, options)?;
+    planned.notes.order_bound = Bytes(bound.min(planned.arena.0));
+    Ok(planned)
 }
 
 /// A program in one order.
@@ -168,13 +169,20 @@ struct Ordered {
     program: Program,
     copies: Copies,
     order: &'static str,
+    /// Bytes of arena that the order is expected to need.
+    expected: u64,
 }
 
 impl Ordered {
     fn new(program: &Program, copies: &Copies, candidate: &schedule::Candidate) -> Ordered {
         let mut program = program.clone();
         schedule::apply(&mut program, &candidate.order);
-        Ordered { program, copies: copies.clone(), order: candidate.name }
+        Ordered {
+            program,
+            copies: copies.clone(),
+            order: candidate.name,
+            expected: candidate.cost.peak.max(0) as u64,
+        }
     }
 
     /// Puts in copies until all that must share memory can, then calls `then` with the classes.
@@ -213,13 +221,13 @@ impl Ordered {
         Err(PlanError::Internal("the copies do not come to an end".into()))
     }
 
-    /// Bytes of the arena, roughly packed, and bytes copied.
-    fn cost(&mut self, code: &Code, options: &Options) -> Result<(u64, u64), PlanError> {
+    /// Bytes of the arena, roughly packed, bytes copied, and bytes of the arena without scratch.
+    fn cost(&mut self, code: &Code, options: &Options) -> Result<(u64, u64, u64), PlanError> {
         self.settle(code, options, |context, classes, _, copies| {
             let results = result_regions(context, classes);
             let placement = regions::place(context, classes, &results, &options.ideas, rough);
             let copied = copies.notes(context.program).iter().map(|c| c.bytes.0).sum();
-            (placement.arena, copied)
+            (placement.arena, copied, placement.values)
         })
     }
 
@@ -229,6 +237,7 @@ impl Ordered {
             finish(context, classes, live, copies, options, order)
         })?;
         planned.program = self.program;
+        planned.notes.order_expected = Bytes(self.expected);
         Ok(planned)
     }
 }

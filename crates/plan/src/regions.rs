@@ -17,6 +17,8 @@ pub(crate) struct Placement {
     pub(crate) places: FxHashMap<ValueId, Place>,
     pub(crate) scratch: FxHashMap<StepId, Bytes>,
     pub(crate) arena: u64,
+    /// Bytes of the arena up to the last that is not scratch.
+    pub(crate) values: u64,
     pub(crate) lower_bound: u64,
     pub(crate) solver: &'static str,
 }
@@ -73,6 +75,7 @@ pub(crate) fn place(
             Who::Class(class) => {
                 let place = Place { region: Region::Arena, offset: Bytes(offset) };
                 placement.places.insert(class, place);
+                placement.values = placement.values.max(offset + tenant.size);
             }
             Who::Scratch(step) => {
                 placement.scratch.insert(step, Bytes(offset));

@@ -39,6 +39,10 @@ pub struct Report {
     pub solver: String,
     /// The order of steps that was chosen.
     pub order: String,
+    /// What this order was expected to need of the arena, before anything was placed.
+    pub order_expected_bytes: u64,
+    /// No order of the steps, without more copies, needs a smaller arena.
+    pub order_bound_bytes: u64,
     /// Steps, those inside others too.
     pub steps: usize,
     /// One past the last point.
@@ -183,6 +187,8 @@ impl Report {
             lower_bound_bytes: planned.notes.lower_bound.0,
             solver: planned.notes.solver.to_string(),
             order: planned.notes.order.to_string(),
+            order_expected_bytes: planned.notes.order_expected.0,
+            order_bound_bytes: planned.notes.order_bound.0,
             steps,
             points: line.horizon(),
             peak: peak(program, &values, &line),
@@ -201,6 +207,11 @@ impl Report {
     /// Whether no arena for this order is smaller.
     pub fn is_optimal(&self) -> bool {
         self.arena_bytes == self.lower_bound_bytes
+    }
+
+    /// Whether no other order of the steps gives a smaller arena.
+    pub fn is_least_order(&self) -> bool {
+        self.arena_bytes <= self.order_bound_bytes
     }
 
     /// Arguments, results, constants and arena together.

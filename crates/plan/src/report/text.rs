@@ -27,9 +27,10 @@ impl Report {
 
     fn totals(&self, out: &mut String) {
         let threads = if self.threads == 1 { "thread" } else { "threads" };
+        let least = if self.is_least_order() { ", least possible" } else { "" };
         let _ = writeln!(
             out,
-            "{}: {} steps, {} {threads}, order \"{}\"\n",
+            "{}: {} steps, {} {threads}, order \"{}\"{least}\n",
             self.program, self.steps, self.threads, self.order
         );
         let mut row = |name: &str, bytes: u64, note: String| {

@@ -2,19 +2,32 @@
 //! gives back.
 
 use super::dag::Dag;
+use super::load::{Inside, Levels, Load};
+use crate::pipeline::Code;
 use crate::walk::{Roots, is_invariant, lists, own_results, reads};
 use jaxrs_kernel::program::{
     Branch, Donation, Library, Program, Sharing, Step, StepKind, Storage, ValueId, While,
 };
 use rustc_hash::FxHashMap;
 
+/// What a graph is made for.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) roots: &'a Roots,
+    pub(crate) code: &'a Code,
+    pub(crate) threads: u32,
+    /// Rooms beside the arena.
+    pub(crate) levels: &'a Levels,
+}
+
 /// What a list is given and what must be left at its end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     /// Values that exist at the start and whose memory is free once they are dead.
-    given: Vec<ValueId>,
+    pub(crate) given: Vec<ValueId>,
     /// Values that are needed at the end.
-    kept: Vec<ValueId>,
+    pub(crate) kept: Vec<ValueId>,
     /// A value at the end that best takes the place of one at the start: (start, end).
     replaced: Vec<(ValueId, ValueId)>,
 }
@@ -57,6 +70,10 @@ impl Scope {
 pub(crate) struct Item {
     /// Rounded up.
     pub(crate) bytes: u64,
+    /// The same for each level.
+    pub(crate) load: Load,
+    /// Steps that write it: several, if it is written in parts.
+    pub(crate) makers: Vec<u32>,
     /// Steps that read it.
     pub(crate) readers: Vec<u32>,
     /// In use at the end.
@@ -74,17 +91,22 @@ pub(crate) struct Graph {
     pub(crate) items: Vec<Item>,
     /// For each step, the items it reads, without repeats.
     pub(crate) reads: Vec<Vec<u32>>,
-    /// For each step, the items whose first byte it makes.
+    /// For each step, the items it writes, or parts of them.
     pub(crate) makes: Vec<Vec<u32>>,
     /// For each step, (result, operand) items that may share memory.
     pub(crate) shares: Vec<Vec<(u32, u32)>>,
-    /// For each step, bytes it needs while it runs.
-    pub(crate) transient: Vec<u64>,
+    /// For each step, items that it has read in full before it writes.
+    pub(crate) early: Vec<Vec<u32>>,
+    /// For each step, what it needs while it runs.
+    pub(crate) inside: Vec<Inside>,
+    /// Room beside the arena, by level.
+    pub(crate) rooms: Load,
 }
 
 impl Graph {
     /// The graph of a list.
-    pub(crate) fn new(program: &Program, roots: &Roots, steps: &[Step], scope: &Scope) -> Graph {
+    pub(crate) fn new(scene: &Scene<'_>, steps: &[Step], scope: &Scope) -> Graph {
+        let (program, roots) = (scene.program, scene.roots);
         let n = steps.len();
         let mut graph = Graph {
             dag: Dag::new(n),
@@ -92,20 +114,22 @@ impl Graph {
             reads: vec![Vec::new(); n],
             makes: vec![Vec::new(); n],
             shares: vec![Vec::new(); n],
-            transient: Vec::new(),
+            early: vec![Vec::new(); n],
+            inside: Vec::with_capacity(n),
+            rooms: scene.levels.rooms(),
         };
         let mut item_of: FxHashMap<ValueId, u32> = FxHashMap::default();
         let mut maker: FxHashMap<ValueId, u32> = FxHashMap::default();
         let mut parts: FxHashMap<ValueId, Vec<u32>> = FxHashMap::default();
         let owner = |v: ValueId| roots.root(v).value;
-        let bytes = |v: ValueId| program.values[v].bytes().aligned().0;
+        let item = |v: ValueId, given: bool| {
+            let bytes = program.values[v].bytes();
+            let load = scene.levels.load(bytes);
+            Item { bytes: bytes.aligned().0, load, given, ..Item::default() }
+        };
         for &value in &scope.given {
             item_of.entry(owner(value)).or_insert_with(|| {
-                graph.items.push(Item {
-                    bytes: bytes(owner(value)),
-                    given: true,
-                    ..Item::default()
-                });
+                graph.items.push(item(owner(value), true));
                 graph.items.len() as u32 - 1
             });
         }
@@ -116,11 +140,15 @@ impl Graph {
             for result in own_results(step) {
                 let root = owner(result);
                 parts.entry(root).or_default().push(s as u32);
-                item_of.entry(root).or_insert_with(|| {
-                    graph.items.push(Item { bytes: bytes(root), ..Item::default() });
-                    graph.makes[s].push(graph.items.len() as u32 - 1);
+                let at = *item_of.entry(root).or_insert_with(|| {
+                    graph.items.push(item(root, false));
                     graph.items.len() as u32 - 1
                 });
+                let made = &mut graph.items[at as usize];
+                if !made.given && made.makers.last() != Some(&(s as u32)) {
+                    made.makers.push(s as u32);
+                    graph.makes[s].push(at);
+                }
             }
         }
         let mut read_by: FxHashMap<ValueId, Vec<u32>> = FxHashMap::default();
@@ -164,8 +192,9 @@ impl Graph {
             }
         }
         for (s, step) in steps.iter().enumerate() {
-            graph.shares[s] = sharing(program, roots, step, &item_of);
-            graph.transient.push(transient(program, roots, step));
+            graph.shares[s] = sharing(scene, step, &item_of);
+            graph.early[s] = early(scene, step, &item_of);
+            graph.inside.push(Inside::new(scene, step));
         }
         let mut last = None;
         for (s, _) in steps.iter().enumerate().filter(|(_, step)| prints(step)) {
@@ -233,52 +262,49 @@ impl Graph {
             }
         }
     }
+}
 
-    /// The estimated peak of an order and the sum of its loads.
-    pub(crate) fn cost(&self, order: &[u32]) -> (u64, u64) {
-        let mut left: Vec<u32> = self.items.iter().map(|i| i.readers.len() as u32).collect();
-        let mut load: u64 = 0;
-        for item in &self.items {
-            if item.given && (!item.readers.is_empty() || item.kept) {
-                load += item.bytes;
-            }
-        }
-        let (mut peak, mut area) = (load, 0u64);
-        for &s in order {
-            let step = s as usize;
-            for &item in &self.reads[step] {
-                left[item as usize] -= 1;
-            }
-            let dies = |item: u32| left[item as usize] == 0 && !self.items[item as usize].kept;
-            let made: u64 = self.makes[step].iter().map(|&i| self.items[i as usize].bytes).sum();
-            // Each result and each operand of a pair counts once; lists are short.
-            let shares = &self.shares[step];
-            let mut in_place = 0;
-            for (i, &(result, operand)) in shares.iter().enumerate() {
-                let taken =
-                    shares[..i].iter().any(|&(r, o)| (r == result || o == operand) && dies(o));
-                if dies(operand) && !taken {
-                    in_place += self.items[operand as usize].bytes;
-                }
-            }
-            let freed: u64 = self.reads[step]
-                .iter()
-                .filter(|&&i| dies(i))
-                .map(|&i| self.items[i as usize].bytes)
-                .sum();
-            peak = peak.max(load + made + self.transient[step] - in_place);
-            load = load + made - freed;
-            // A value that no one reads is free at once.
-            for &i in &self.makes[step] {
-                let item = &self.items[i as usize];
-                if item.readers.is_empty() && !item.kept {
-                    load -= item.bytes;
-                }
-            }
-            area = area.saturating_add(load);
-        }
-        (peak, area)
+/// Which of a program's results will live in a donated argument.
+pub(crate) fn taken(scene: &Scene<'_>, steps: &[Step], scope: &Scope) -> Vec<bool> {
+    let (program, roots) = (scene.program, scene.roots);
+    let owner = |v: ValueId| roots.root(v).value;
+    let bytes = |v: ValueId| program.values[v].bytes().0;
+    let near = replacements(program, roots, steps, scope);
+    let mut taken: Vec<bool> = (program.results.iter())
+        .map(|&v| {
+            let is_given = scope.given.iter().any(|&g| owner(g) == owner(v));
+            is_given || near.iter().any(|pair| owner(pair.1) == owner(v))
+        })
+        .collect();
+    let (mut made, mut read) = (FxHashMap::default(), FxHashMap::default());
+    for (s, step) in steps.iter().enumerate() {
+        reads(step, &mut |v| {
+            read.insert(owner(v), s);
+        });
+        own_results(step).for_each(|v| {
+            made.insert(owner(v), s);
+        });
     }
+    let mut donors: Vec<(u64, ValueId)> = (scope.given.iter())
+        .filter(|&&g| near.iter().all(|pair| owner(pair.0) != owner(g)))
+        .map(|&g| (bytes(g), owner(g)))
+        .collect();
+    donors.sort_unstable();
+    let mut order: Vec<usize> = (0..taken.len()).filter(|&i| !taken[i]).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(bytes(program.results[i])));
+    for i in order {
+        let result = program.results[i];
+        let at = made.get(&owner(result)).copied();
+        let fits =
+            |donor: &(u64, ValueId)| donor.0 >= bytes(result) && read.get(&donor.1).copied() <= at;
+        let from = donors.partition_point(|d| d.0 < bytes(result));
+        let found = donors[from..].iter().take(64).position(fits);
+        if let Some(donor) = found {
+            donors.remove(from + donor);
+            taken[i] = true;
+        }
+    }
+    taken
 }
 
 /// Pairs of a value at the start and the one at the end that takes its place: of arguments, a
@@ -327,20 +353,28 @@ fn replacements(
 }
 
 /// The items of a step that may share memory.
-fn sharing(
-    program: &Program,
-    roots: &Roots,
-    step: &Step,
-    item_of: &FxHashMap<ValueId, u32>,
-) -> Vec<(u32, u32)> {
+fn sharing(scene: &Scene<'_>, step: &Step, item_of: &FxHashMap<ValueId, u32>) -> Vec<(u32, u32)> {
+    let (program, roots) = (scene.program, scene.roots);
     let item = |v: ValueId| item_of.get(&roots.root(v).value).copied();
     let mut pairs = Vec::new();
     let mut note = |result: ValueId, operand: ValueId| {
         let equal = program.values[result].bytes() == program.values[operand].bytes();
-        if let (Some(r), Some(o), true) = (item(result), item(operand), equal) {
+        let whole = roots.is_whole(program, result) && roots.is_whole(program, operand);
+        if let (Some(r), Some(o), true) = (item(result), item(operand), equal && whole) {
             pairs.push((r, o));
         }
     };
+    let alone = match step.kind {
+        StepKind::Kernel(kernel) => {
+            scene.threads == 1 || scene.code.kernels[kernel].range.is_none()
+        }
+        StepKind::Library(_)
+        | StepKind::Copy
+        | StepKind::Tile(_)
+        | StepKind::While(_)
+        | StepKind::Case(_) => scene.threads == 1,
+    };
+    let least = if alone { Sharing::Ordered } else { Sharing::SameElement };
     match &step.kind {
         StepKind::While(_) => {
             step.results.iter().zip(&step.operands).for_each(|(&r, &o)| note(r, o));
@@ -357,7 +391,7 @@ fn sharing(
             for (r, row) in step.sharing.iter().enumerate() {
                 for (o, &kind) in row.iter().enumerate() {
                     let updates = step.updates.contains(&(r as u32, o as u32));
-                    if updates || kind >= Sharing::SameElement {
+                    if updates || kind >= least {
                         note(step.results[r], step.operands[o]);
                     }
                 }
@@ -368,29 +402,32 @@ fn sharing(
     pairs
 }
 
+/// The items that a step has read in full before it writes anything.
+fn early(scene: &Scene<'_>, step: &Step, item_of: &FxHashMap<ValueId, u32>) -> Vec<u32> {
+    if step.results.is_empty() || step.sharing.len() != step.results.len() {
+        return Vec::new();
+    }
+    let full =
+        |o: usize| step.sharing.iter().all(|row| row.get(o) == Some(&Sharing::AfterFullRead));
+    let item = |&v: &ValueId| item_of.get(&scene.roots.root(v).value).copied();
+    let late: Vec<u32> = step
+        .operands
+        .iter()
+        .enumerate()
+        .filter(|&(o, _)| !full(o))
+        .filter_map(|(_, v)| item(v))
+        .collect();
+    let mut found: Vec<u32> = step.operands.iter().filter_map(item).collect();
+    found.retain(|i| !late.contains(i));
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// Whether a step, or one inside of it, shows values: such steps keep their order.
 fn prints(step: &Step) -> bool {
     match &step.kind {
         StepKind::Library(Library::Print { .. }) => true,
         _ => lists(step).into_iter().flatten().any(prints),
     }
-}
-
-/// Bytes that a step needs while it runs: its scratch, or the peak of what it holds inside.
-fn transient(program: &Program, roots: &Roots, step: &Step) -> u64 {
-    let scopes = match &step.kind {
-        StepKind::While(inner) => Scope::repeat(inner),
-        StepKind::Case(inner) => inner.branches.iter().map(Scope::branch).collect(),
-        StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy | StepKind::Tile(_) => {
-            return step.scratch.per_thread.0;
-        }
-    };
-    let mut most = 0;
-    for (list, scope) in lists(step).into_iter().zip(scopes) {
-        let graph = Graph::new(program, roots, list, &scope);
-        let order: Vec<u32> = (0..list.len() as u32).collect();
-        let given: u64 = graph.items.iter().filter(|i| i.given).map(|i| i.bytes).sum();
-        most = most.max(graph.cost(&order).0.saturating_sub(given));
-    }
-    most
 }

@@ -4,14 +4,28 @@
 //! Before any order is made, in-place writes are given their readers' order: whoever else reads a
 //! value that a step updates, that a loop carries, or whose argument a result takes over, stands
 //! before the writer, unless that makes a cycle. Larger values come first.
+//!
+//! `load` says what an order needs, `bound` what every order needs. While the quick orders of
+//! `orders` need more, steps are joined to `blocks`, `exact` searches the best order of them all or
+//! of the pieces between cuts, and `local` betters what is too large for that.
 
+mod blocks;
+mod bound;
 mod dag;
+mod exact;
 mod graph;
+mod load;
+mod local;
 mod orders;
 
+use crate::pipeline::Code;
 use crate::walk::{Roots, lists_mut};
-use graph::{Graph, Scope};
+use blocks::Blocks;
+use bound::Reach;
+use exact::{Goal, Outcome, Work};
+use graph::{Graph, Scene, Scope};
 use jaxrs_kernel::program::{Program, Step, StepKind};
+use load::{Cost, Levels, Run};
 
 /// Lists longer than this are ordered by the cheapest candidates alone.
 const LONG: usize = 20_000;
@@ -23,17 +37,35 @@ pub(crate) struct Candidate {
     pub(crate) name: &'static str,
     /// Positions of the steps in the present order.
     pub(crate) order: Vec<u32>,
+    /// What it is expected to cost.
+    pub(crate) cost: Cost,
 }
 
-/// Orders every list inside another step, then returns candidates for the outermost list, those
-/// with the least estimated memory first.
-pub(crate) fn schedule(program: &mut Program) -> Vec<Candidate> {
+/// Orders of a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidates {
+    /// Distinct orders, least expected memory first.
+    pub(crate) orders: Vec<Candidate>,
+    /// Bytes of arena that every order needs, without more copies.
+    pub(crate) bound: u64,
+}
+
+/// Orders every list inside another step, then returns candidates for the outermost list.
+pub(crate) fn schedule(program: &mut Program, code: &Code, threads: u32) -> Candidates {
     let roots = Roots::new(program);
     let mut body = std::mem::take(&mut program.body);
+    let plain = Levels::plain();
+    let mut least = true;
     for step in &mut body {
-        inside(program, &roots, step);
+        least &= inside(&Scene { program, roots: &roots, code, threads, levels: &plain }, step);
     }
-    let candidates = candidates(program, &roots, &body, &Scope::program(program));
+    let scope = Scope::program(program);
+    let scene = Scene { program, roots: &roots, code, threads, levels: &plain };
+    let levels = Levels::new(&scene, &graph::taken(&scene, &body, &scope));
+    let mut candidates = candidates(&Scene { levels: &levels, ..scene }, &body, &scope);
+    if !least {
+        candidates.bound = 0;
+    }
     program.body = body;
     candidates
 }
@@ -49,10 +81,12 @@ fn reorder(steps: &mut Vec<Step>, order: &[u32]) {
         .extend(order.iter().map(|&i| old[i as usize].take().expect("an order names a step once")));
 }
 
-fn inside(program: &Program, roots: &Roots, step: &mut Step) {
+/// Orders the lists inside a step; says whether what it needs is known to be the least.
+fn inside(scene: &Scene<'_>, step: &mut Step) -> bool {
+    let mut least = true;
     for list in lists_mut(step) {
         for inner in list.iter_mut() {
-            inside(program, roots, inner);
+            least &= inside(scene, inner);
         }
     }
     let scopes = match &step.kind {
@@ -62,44 +96,170 @@ fn inside(program: &Program, roots: &Roots, step: &mut Step) {
             Vec::new()
         }
     };
+    // What only some branches read is free in the others, which `load` does not see.
+    least &= scopes.is_empty() || !matches!(step.kind, StepKind::Case(_));
     for (list, scope) in lists_mut(step).into_iter().zip(scopes) {
-        if let Some(best) = candidates(program, roots, list, &scope).into_iter().next() {
+        let Candidates { orders, bound } = candidates(scene, list, &scope);
+        if let Some(best) = orders.into_iter().next() {
+            least &= best.cost.peak.max(0) as u64 <= bound;
             reorder(list, &best.order);
         }
     }
+    least
 }
 
-/// Distinct orders of a list, the one with the least estimated peak first.
-fn candidates(program: &Program, roots: &Roots, steps: &[Step], scope: &Scope) -> Vec<Candidate> {
+/// Distinct orders of a list, the one with the least expected cost first.
+fn candidates(scene: &Scene<'_>, steps: &[Step], scope: &Scope) -> Candidates {
+    let order: Vec<u32> = (0..steps.len() as u32).collect();
     if steps.len() < 2 {
-        return vec![Candidate { name: "source", order: (0..steps.len() as u32).collect() }];
+        let only = Candidate { name: "source", order, cost: Cost::default() };
+        return Candidates { orders: vec![only], bound: u64::MAX };
     }
-    let graph = Graph::new(program, roots, steps, scope);
-    let mut found = vec![Candidate { name: "source", order: orders::source(&graph) }];
-    found.push(Candidate { name: "greedy", order: orders::greedy(&graph, orders::Tie::Latest) });
-    if steps.len() <= LONG {
-        found.push(Candidate {
-            name: "greedy by source",
-            order: orders::greedy(&graph, orders::Tie::Source),
-        });
-        found.push(Candidate { name: "depth first", order: orders::depth_first(&graph) });
-        found.push(Candidate { name: "backwards", order: orders::backwards(&graph) });
+    let graph = Graph::new(scene, steps, scope);
+    let mut found = Found { graph: &graph, orders: Vec::new(), bound: [0, 0] };
+    let source = orders::source(&graph);
+    let reach =
+        (steps.len() <= bound::MAX_STEPS).then(|| Reach::new(&source, &graph.dag.successors));
+    if let Some(reach) = &reach {
+        found.bound = bound::bound(&graph, reach);
     }
-    let mut rated: Vec<(u64, u64, Candidate)> = Vec::new();
-    for candidate in found {
-        if rated.iter().all(|r| r.2.order != candidate.order) {
-            let (peak, area) = graph.cost(&candidate.order);
-            rated.push((peak, area, candidate));
+    found.add("source", source.clone());
+    if !found.is_least() {
+        found.add("greedy", orders::greedy(&graph, orders::Tie::Latest));
+    }
+    if !found.is_least() && steps.len() <= LONG {
+        found.add("greedy by source", orders::greedy(&graph, orders::Tie::Source));
+        found.add("depth first", orders::depth_first(&graph));
+        found.add("backwards", orders::backwards(&graph));
+    }
+    if !found.is_least() {
+        found.search(reach.as_ref());
+    }
+    let Found { mut orders, bound, .. } = found;
+    // Stable: the source order wins among equals.
+    orders.sort_by_key(|c| (c.cost.peak, c.cost.values, c.name != "source"));
+    Candidates { orders, bound: bound[0].max(0) as u64 }
+}
+
+/// The orders found so far.
+struct Found<'a> {
+    graph: &'a Graph,
+    orders: Vec<Candidate>,
+    /// What every order needs, with and without scratch.
+    bound: [i64; 2],
+}
+
+impl Found<'_> {
+    fn add(&mut self, name: &'static str, order: Vec<u32>) {
+        if self.orders.iter().all(|c| c.order != order) {
+            let cost = self.graph.cost(&order);
+            self.orders.push(Candidate { name, order, cost });
         }
     }
-    let tries = (100_000 / (steps.len() + 1)).min(10 * steps.len());
-    let start = rated.iter().min_by_key(|r| (r.0, r.1)).expect("there is the source order");
-    let improved = orders::improve(&graph, start.2.order.clone(), tries);
-    if rated.iter().all(|r| r.2.order != improved) {
-        let (peak, area) = graph.cost(&improved);
-        rated.push((peak, area, Candidate { name: "local search", order: improved }));
+
+    fn best(&self) -> &Candidate {
+        self.orders.iter().min_by_key(|c| c.cost).expect("there is the source order")
     }
-    // Stable: the source order wins among equals.
-    rated.sort_by_key(|r| (r.0, u64::from(r.2.name != "source")));
-    rated.into_iter().map(|r| r.2).collect()
+
+    /// Whether no order can need less than the best.
+    fn is_least(&self) -> bool {
+        let cost = self.best().cost;
+        cost.peak <= self.bound[0] && cost.values <= self.bound[1]
+    }
+
+    /// Looks for better orders, with scratch first, then without.
+    fn search(&mut self, reach: Option<&Reach>) {
+        let n = self.graph.reads.len() as u64;
+        let blocks = match reach {
+            Some(reach) => Blocks::new(self.graph, reach),
+            None => Blocks::single(self.graph),
+        };
+        for measure in 0..2 {
+            let need = |cost: Cost| [cost.peak, cost.values][measure];
+            let mut work = Work((30_000 + 400 * n).min(8_000_000));
+            if need(self.best().cost) > self.bound[measure] && reach.is_some() {
+                self.whole(&blocks, measure, &mut work);
+            }
+            if need(self.best().cost) > self.bound[measure] {
+                let start = blocks.sorted(&self.best().order);
+                let floor = self.bound[measure];
+                let order = local::improve(self.graph, &blocks, start, (measure, floor), &mut work);
+                self.add("local search", blocks.flat(&order));
+            }
+        }
+    }
+
+    /// Searches among all orders, or those of each piece between cuts.
+    fn whole(&mut self, blocks: &Blocks, measure: usize, work: &mut Work) {
+        let order = blocks.sorted(&self.best().order);
+        let mut own = Work(work.0 / 3);
+        if blocks.steps.len() <= 256 {
+            let best = self.best().cost;
+            let goal = Goal {
+                measure,
+                floor: self.bound[measure],
+                below: [best.peak, best.values][measure],
+                cap: best.peak,
+            };
+            let run = Run::new(self.graph);
+            match exact::search(self.graph, blocks, &order, &run, goal, &mut own) {
+                Outcome::Best(order, need) => {
+                    self.bound[measure] = need;
+                    return self.add("exact", blocks.flat(&order));
+                }
+                Outcome::None => {
+                    self.bound[measure] = goal.below;
+                    return;
+                }
+                Outcome::Unknown(need) if measure == 0 => self.bound[0] = need,
+                Outcome::Unknown(_) => {}
+            }
+        }
+        work.spend(work.0 / 3);
+        if [self.best().cost.peak, self.best().cost.values][measure] > self.bound[measure] {
+            let order = self.pieces(blocks, &order, measure, work);
+            self.add("pieces", blocks.flat(&order));
+        }
+    }
+
+    /// The best order of each piece, as far as it is found.
+    fn pieces(&self, blocks: &Blocks, order: &[u32], measure: usize, work: &mut Work) -> Vec<u32> {
+        let graph = self.graph;
+        let mut floor = self.bound[measure];
+        let parts = blocks.pieces(graph, order, floor.max(0) as u64 / 256 + 1);
+        let mut run = Run::new(graph);
+        let mut order = Vec::with_capacity(order.len());
+        for part in parts {
+            let start = run.clone();
+            let mut need = 0;
+            for &block in &part {
+                for &s in &blocks.steps[block as usize] {
+                    need = need.max(run.step(s)[measure].minus(graph.rooms).most());
+                }
+            }
+            if need <= floor || part.len() < 2 {
+                order.extend(part);
+                continue;
+            }
+            let goal = Goal { measure, floor, below: need, cap: self.best().cost.peak };
+            let mut own = Work(work.0 / 3);
+            let found = exact::search(graph, blocks, &part, &start, goal, &mut own);
+            work.spend(work.0 / 3 - own.0);
+            let found = match found {
+                Outcome::Best(order, need) => Some((order, need)),
+                Outcome::None => None,
+                Outcome::Unknown(_) => {
+                    let width = (work.0 / 2 / (16 * part.len() as u64)).clamp(1, 64) as usize;
+                    let mut own = Work(work.0 / 2);
+                    let beamed = exact::beam(graph, blocks, &part, &start, goal, width, &mut own);
+                    work.spend(work.0 / 2 - own.0);
+                    beamed
+                }
+            };
+            let (part, need) = found.unwrap_or((part, need));
+            floor = floor.max(need);
+            order.extend(part);
+        }
+        order
+    }
 }

@@ -13,6 +13,12 @@ pub(crate) enum Tie {
     Source,
 }
 
+/// Bytes that a step makes, or begins to make.
+fn made(graph: &Graph, step: u32) -> u64 {
+    let items = graph.makes[step as usize].iter().map(|&i| &graph.items[i as usize]);
+    items.filter(|item| item.makers.first() == Some(&step)).map(|item| item.bytes).sum()
+}
+
 /// The order nearest to the present one.
 pub(crate) fn source(graph: &Graph) -> Vec<u32> {
     let n = graph.reads.len();
@@ -43,7 +49,7 @@ pub(crate) fn greedy(graph: &Graph, tie: Tie) -> Vec<u32> {
         let gives = |&&i: &&u32| left[i as usize] == 1 && !graph.items[i as usize].kept;
         let bytes = |&i: &u32| graph.items[i as usize].bytes as i64;
         let given: i64 = graph.reads[step as usize].iter().filter(gives).map(bytes).sum();
-        let taken: i64 = graph.makes[step as usize].iter().map(bytes).sum();
+        let taken: i64 = made(graph, step) as i64;
         given - taken
     };
     let mut ready: BTreeSet<(i64, u32, Reverse<u32>)> = BTreeSet::new();
@@ -93,9 +99,7 @@ pub(crate) fn greedy(graph: &Graph, tie: Tie) -> Vec<u32> {
 /// needs most memory first (Sethi and Ullman's rule, with bytes for registers).
 pub(crate) fn depth_first(graph: &Graph) -> Vec<u32> {
     let n = graph.reads.len();
-    let made = |s: u32| -> u64 {
-        graph.makes[s as usize].iter().map(|&i| graph.items[i as usize].bytes).sum()
-    };
+    let made = |s: u32| made(graph, s);
     // Bytes needed to make a step and all it needs, as if it were a tree.
     let mut need = vec![0u64; n];
     for step in source(graph) {
@@ -147,7 +151,7 @@ pub(crate) fn backwards(graph: &Graph) -> Vec<u32> {
     while !ready.is_empty() {
         let score = |step: u32| {
             let bytes = |&i: &u32| graph.items[i as usize].bytes as i64;
-            let made = graph.makes[step as usize].iter().map(bytes).sum::<i64>();
+            let made = made(graph, step) as i64;
             let opened: i64 =
                 graph.reads[step as usize].iter().filter(|&&i| !live[i as usize]).map(bytes).sum();
             opened - made
@@ -174,67 +178,4 @@ pub(crate) fn backwards(graph: &Graph) -> Vec<u32> {
     }
     order.reverse();
     order
-}
-
-/// Moves single steps to other places while that lowers the peak, or the load at equal peak.
-pub(crate) fn improve(graph: &Graph, mut order: Vec<u32>, tries: usize) -> Vec<u32> {
-    let n = order.len();
-    if n < 3 {
-        return order;
-    }
-    let mut position = vec![0usize; n];
-    for (i, &s) in order.iter().enumerate() {
-        position[s as usize] = i;
-    }
-    let mut best = graph.cost(&order);
-    let mut seed = 0x2545_F491_4F6C_DD1Du64;
-    for _ in 0..tries {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        let from = (seed >> 16) as usize % n;
-        let step = order[from];
-        let low = graph.dag.predecessors[step as usize]
-            .iter()
-            .map(|&p| position[p as usize] + 1)
-            .max()
-            .unwrap_or(0);
-        let high = graph.dag.successors[step as usize]
-            .iter()
-            .map(|&s| position[s as usize] - 1)
-            .min()
-            .unwrap_or(n - 1);
-        if low >= high {
-            continue;
-        }
-        let to = match (seed >> 48) % 4 {
-            0 => low,
-            1 => high,
-            _ => low + (seed >> 24) as usize % (high - low + 1),
-        };
-        if to == from {
-            continue;
-        }
-        shift(&mut order, &mut position, from, to);
-        let cost = graph.cost(&order);
-        if cost <= best {
-            best = cost;
-        } else {
-            shift(&mut order, &mut position, to, from);
-        }
-    }
-    order
-}
-
-/// Moves the step at one position to another.
-fn shift(order: &mut [u32], position: &mut [usize], from: usize, to: usize) {
-    let (low, high) = (from.min(to), from.max(to));
-    if from < to {
-        order[low..=high].rotate_left(1);
-    } else {
-        order[low..=high].rotate_right(1);
-    }
-    for at in low..=high {
-        position[order[at] as usize] = at;
-    }
 }

@@ -174,6 +174,10 @@ impl Build {
 pub struct Chance(u64);
 
 impl Chance {
+    pub fn new(seed: u64) -> Chance {
+        Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
     pub fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -186,7 +190,7 @@ const LENGTHS: [u64; 5] = [0, 1, 16, 100, 256];
 
 /// A random program of about `size` steps.
 pub fn random(seed: u64, size: usize) -> Program {
-    let mut chance = Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut chance = Chance::new(seed);
     let mut build = Build::default();
     let mut known = Vec::new();
     for _ in 0..1 + chance.below(5) {
