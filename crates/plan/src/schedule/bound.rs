@@ -62,8 +62,26 @@ impl Reach {
     }
 }
 
-/// The least that any order needs, with and without scratch.
-pub(crate) fn bound(graph: &Graph, reach: &Reach) -> [i64; 2] {
+/// The least that any order needs, with and without scratch. Without `reach` only what the steps
+/// themselves hold counts.
+pub(crate) fn bound(graph: &Graph, reach: Option<&Reach>) -> [i64; 2] {
+    let n = graph.reads.len();
+    let across = match reach {
+        Some(reach) => across(graph, reach),
+        None => vec![Load::default(); n],
+    };
+    let mut least = [0i64; 2];
+    for (s, &across) in across.iter().enumerate() {
+        let need = at_step(graph, reach, s, across);
+        for m in 0..2 {
+            least[m] = least[m].max(need[m].minus(graph.rooms).most());
+        }
+    }
+    least
+}
+
+/// For each step, what is live before and after it without being its operand.
+fn across(graph: &Graph, reach: &Reach) -> Vec<Load> {
     let n = graph.reads.len();
     let mut across = vec![Load::default(); n];
     let words = n.div_ceil(64);
@@ -90,21 +108,14 @@ pub(crate) fn bound(graph: &Graph, reach: &Reach) -> [i64; 2] {
             }
         }
     }
-    let mut least = [0i64; 2];
-    for s in 0..n {
-        let need = at_step(graph, reach, s, across[s]);
-        for m in 0..2 {
-            least[m] = least[m].max(need[m].minus(graph.rooms).most());
-        }
-    }
-    least
+    across
 }
 
 /// What a step needs at least, given what is live across it without being its operand.
-fn at_step(graph: &Graph, reach: &Reach, s: usize, across: Load) -> Both {
+fn at_step(graph: &Graph, reach: Option<&Reach>, s: usize, across: Load) -> Both {
     let stays = |i: u32| {
         let item = &graph.items[i as usize];
-        item.kept || item.readers.iter().any(|&r| has(&reach.after[s], r))
+        item.kept || reach.is_some_and(|x| item.readers.iter().any(|&r| has(&x.after[s], r)))
     };
     let mut read = across;
     let mut write = across;
@@ -118,7 +129,10 @@ fn at_step(graph: &Graph, reach: &Reach, s: usize, across: Load) -> Both {
     for &i in &graph.makes[s] {
         let item = &graph.items[i as usize];
         // Of a value in parts, the first may be another's; then it is live across.
-        let first = !item.makers.iter().any(|&m| has(&reach.before[s], m));
+        let first = match reach {
+            Some(reach) => !item.makers.iter().any(|&m| has(&reach.before[s], m)),
+            None => item.makers.len() == 1,
+        };
         if first && !graph.reads[s].contains(&i) {
             write.add(item.load);
         }

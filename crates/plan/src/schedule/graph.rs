@@ -8,7 +8,7 @@ use crate::walk::{Roots, is_invariant, lists, own_results, reads};
 use jaxrs_kernel::program::{
     Branch, Donation, Library, Program, Sharing, Step, StepKind, Storage, ValueId, While,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a graph is made for.
 #[derive(Clone, Copy)]
@@ -270,12 +270,14 @@ pub(crate) fn taken(scene: &Scene<'_>, steps: &[Step], scope: &Scope) -> Vec<boo
     let owner = |v: ValueId| roots.root(v).value;
     let bytes = |v: ValueId| program.values[v].bytes().0;
     let near = replacements(program, roots, steps, scope);
-    let mut taken: Vec<bool> = (program.results.iter())
-        .map(|&v| {
-            let is_given = scope.given.iter().any(|&g| owner(g) == owner(v));
-            is_given || near.iter().any(|pair| owner(pair.1) == owner(v))
-        })
-        .collect();
+    let (mut donors, mut ends) = (FxHashSet::default(), FxHashSet::default());
+    donors.extend(scope.given.iter().map(|&g| owner(g)));
+    ends.extend(donors.iter().copied());
+    for &(start, end) in &near {
+        donors.remove(&owner(start));
+        ends.insert(owner(end));
+    }
+    let mut taken: Vec<bool> = program.results.iter().map(|&v| ends.contains(&owner(v))).collect();
     let (mut made, mut read) = (FxHashMap::default(), FxHashMap::default());
     for (s, step) in steps.iter().enumerate() {
         reads(step, &mut |v| {
@@ -285,10 +287,7 @@ pub(crate) fn taken(scene: &Scene<'_>, steps: &[Step], scope: &Scope) -> Vec<boo
             made.insert(owner(v), s);
         });
     }
-    let mut donors: Vec<(u64, ValueId)> = (scope.given.iter())
-        .filter(|&&g| near.iter().all(|pair| owner(pair.0) != owner(g)))
-        .map(|&g| (bytes(g), owner(g)))
-        .collect();
+    let mut donors: Vec<(u64, ValueId)> = donors.into_iter().map(|v| (bytes(v), v)).collect();
     donors.sort_unstable();
     let mut order: Vec<usize> = (0..taken.len()).filter(|&i| !taken[i]).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(bytes(program.results[i])));

@@ -120,9 +120,7 @@ fn candidates(scene: &Scene<'_>, steps: &[Step], scope: &Scope) -> Candidates {
     let source = orders::source(&graph);
     let reach =
         (steps.len() <= bound::MAX_STEPS).then(|| Reach::new(&source, &graph.dag.successors));
-    if let Some(reach) = &reach {
-        found.bound = bound::bound(&graph, reach);
-    }
+    found.bound = bound::bound(&graph, reach.as_ref());
     found.add("source", source.clone());
     if !found.is_least() {
         found.add("greedy", orders::greedy(&graph, orders::Tie::Latest));
@@ -174,9 +172,10 @@ impl Found<'_> {
             Some(reach) => Blocks::new(self.graph, reach),
             None => Blocks::single(self.graph),
         };
-        for measure in 0..2 {
+        let scratch = self.graph.inside.iter().any(|i| i.read[0] != i.read[1]);
+        for measure in 0..=usize::from(scratch) {
             let need = |cost: Cost| [cost.peak, cost.values][measure];
-            let mut work = Work((30_000 + 400 * n).min(8_000_000));
+            let mut work = Work((30_000 + 400 * n).min(2_000_000));
             if need(self.best().cost) > self.bound[measure] && reach.is_some() {
                 self.whole(&blocks, measure, &mut work);
             }
