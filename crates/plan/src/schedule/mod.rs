@@ -50,6 +50,15 @@ pub(crate) struct Candidates {
     pub(crate) bound: u64,
 }
 
+impl Candidates {
+    /// The present order of so many steps, of which nothing is known.
+    pub(crate) fn source(steps: usize) -> Candidates {
+        let order = (0..steps as u32).collect();
+        let only = Candidate { name: "source", order, cost: Cost::default() };
+        Candidates { orders: vec![only], bound: 0 }
+    }
+}
+
 /// Orders every list inside another step, then returns candidates for the outermost list.
 pub(crate) fn schedule(program: &mut Program, code: &Code, threads: u32) -> Candidates {
     let roots = Roots::new(program);
@@ -110,10 +119,8 @@ fn inside(scene: &Scene<'_>, step: &mut Step) -> bool {
 
 /// Distinct orders of a list, the one with the least expected cost first.
 fn candidates(scene: &Scene<'_>, steps: &[Step], scope: &Scope) -> Candidates {
-    let order: Vec<u32> = (0..steps.len() as u32).collect();
     if steps.len() < 2 {
-        let only = Candidate { name: "source", order, cost: Cost::default() };
-        return Candidates { orders: vec![only], bound: u64::MAX };
+        return Candidates { bound: u64::MAX, ..Candidates::source(steps.len()) };
     }
     let graph = Graph::new(scene, steps, scope);
     let mut found = Found { graph: &graph, orders: Vec::new(), bound: [0, 0] };
