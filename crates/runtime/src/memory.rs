@@ -13,8 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Alignment of every block.
 pub(crate) const ALIGNMENT: usize = 64;
-/// Blocks from here on are aligned to huge pages and ask for them.
+/// Blocks from here on are mappings of their own, aligned to huge pages, and ask for them.
 const HUGE: usize = 2 << 20;
+/// Sizes are multiples of this or less.
+const PAGE: usize = 4096;
 
 /// Memory that belongs to its holder alone.
 pub(crate) struct Block {
@@ -58,14 +60,57 @@ fn kept() -> MutexGuard<'static, Kept> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The size of the block for a request: few distinct sizes, so that blocks are reused.
+/// The size of the block for a request: at most 1/256 more, and a page; not every size is another
+/// one, so that the lists of kept blocks are few.
 fn rounded(bytes: usize) -> Option<usize> {
-    let unit = (bytes.checked_next_power_of_two()? / 16).clamp(ALIGNMENT, HUGE);
+    let unit = (bytes.checked_next_power_of_two()? / 512).clamp(ALIGNMENT, PAGE);
     bytes.max(1).checked_next_multiple_of(unit)
 }
 
-fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes, if bytes >= HUGE { HUGE } else { ALIGNMENT }).ok()
+/// Memory from the system, or null.
+fn fresh(bytes: usize) -> *mut u8 {
+    if bytes >= HUGE {
+        return map(bytes);
+    }
+    match Layout::from_size_align(bytes, ALIGNMENT) {
+        // SAFETY: the size is not zero.
+        Ok(layout) => unsafe { alloc(layout) },
+        Err(_) => std::ptr::null_mut(),
+    }
+}
+
+/// A mapping aligned to huge pages, of as many bytes and no more, or null. The C library's aligned
+/// allocation would keep what it maps for the alignment.
+fn map(bytes: usize) -> *mut u8 {
+    let Some(length) = bytes.checked_add(HUGE) else { return std::ptr::null_mut() };
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a fresh anonymous mapping, no existing memory is touched.
+    let whole = unsafe { libc::mmap(std::ptr::null_mut(), length, access, kind, -1, 0) };
+    if whole == libc::MAP_FAILED {
+        return std::ptr::null_mut();
+    }
+    let whole = whole.cast::<u8>();
+    let before = whole.align_offset(HUGE);
+    let start = whole.wrapping_add(before);
+    // SAFETY: asks for a number.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE);
+    let end = bytes.next_multiple_of(page.max(1));
+    // SAFETY: the parts before and after the block lie in the mapping just made; whole pages.
+    unsafe {
+        if before > 0 {
+            libc::munmap(whole.cast(), before);
+        }
+        if before + end < length {
+            libc::munmap(start.wrapping_add(end).cast(), length - before - end);
+        }
+    }
+    #[cfg(target_os = "linux")]
+    // SAFETY: the range is the mapping just made; the advice changes no content.
+    unsafe {
+        libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE)
+    };
+    start
 }
 
 /// A block of at least `bytes` bytes.
@@ -82,20 +127,12 @@ pub(crate) fn take(bytes: usize) -> Result<Block, OutOfMemory> {
             return Ok(block);
         }
     }
-    let layout = layout(size).ok_or(error)?;
-    // SAFETY: the size is not zero.
-    let mut start = unsafe { alloc(layout) };
+    let mut start = fresh(size);
     if start.is_null() {
         trim();
-        // SAFETY: as above.
-        start = unsafe { alloc(layout) };
+        start = fresh(size);
     }
     let start = NonNull::new(start).ok_or(error)?;
-    #[cfg(target_os = "linux")]
-    if size >= HUGE {
-        // SAFETY: the range is the block just allocated; the advice changes no content.
-        unsafe { libc::madvise(start.as_ptr().cast(), size, libc::MADV_HUGEPAGE) };
-    }
     stats::taken(size as u64, false);
     Ok(Block { start, bytes: size })
 }
@@ -144,7 +181,13 @@ pub fn trim() {
 
 #[allow(clippy::needless_pass_by_value, reason = "the block ends here")]
 fn free(block: Block) {
-    let layout = layout(block.bytes).expect("the layout it was allocated with");
-    // SAFETY: allocated by `take` with this layout, and owned.
+    if block.bytes >= HUGE {
+        // SAFETY: mapped by `map` with this size, and owned.
+        unsafe { libc::munmap(block.start.as_ptr().cast(), block.bytes) };
+        return;
+    }
+    let layout = Layout::from_size_align(block.bytes, ALIGNMENT);
+    let layout = layout.expect("the layout it was allocated with");
+    // SAFETY: allocated by `fresh` with this layout, and owned.
     unsafe { dealloc(block.start.as_ptr(), layout) };
 }
