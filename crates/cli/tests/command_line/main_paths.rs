@@ -67,7 +67,6 @@ fn plan_prints_text_json_and_a_page() {
         "solver",
         "copies",
         "donations",
-        "ablation",
         "values",
     ];
     wanted.sort_unstable();
@@ -103,7 +102,7 @@ fn plan_says_what_each_idea_saves() {
 ";
     let arguments = ["plan", "-", "--threads", "1", "--format", "json"];
     let plan = json(&done(&arguments, program.as_bytes()));
-    assert_eq!(plan["ablation"].as_array().map(Vec::len), Some(0));
+    assert!(plan["ablation"].is_null());
     let plan = json(&done(&[&arguments[..], &["--explain"]].concat(), program.as_bytes()));
     let rows = plan["ablation"].as_array().expect("a list");
     let names: Vec<&str> = rows.iter().filter_map(|row| row["without"].as_str()).collect();

@@ -43,7 +43,7 @@ impl Report {
             })
             .collect();
         let values: Vec<Value> = self.values.iter().map(value).collect();
-        json!({
+        let mut all = json!({
             "program": self.program,
             "threads": self.threads,
             "argument_bytes": self.argument_bytes,
@@ -63,9 +63,12 @@ impl Report {
             "order_least": self.is_least_order(),
             "copies": copies,
             "donations": donations,
-            "ablation": ablation,
             "values": values,
-        })
+        });
+        if !ablation.is_empty() {
+            all["ablation"] = ablation.into();
+        }
+        all
     }
 }
 
