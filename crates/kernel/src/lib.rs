@@ -27,6 +27,7 @@ pub mod linalg;
 pub mod print;
 pub mod program;
 pub mod scratch;
+pub mod thin;
 pub mod verify;
 
 pub use affine::Affine;

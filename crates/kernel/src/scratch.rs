@@ -3,6 +3,7 @@
 use crate::DType;
 use crate::contraction::{Arithmetic, Blocks, Contraction};
 use crate::program::{Bytes, Fft, FftKind, Library, Linalg, Scratch, Sort, SortOrder};
+use crate::thin::Thin;
 
 /// Most bytes for each thread.
 pub const LIMIT: u64 = 1 << 20;
@@ -125,6 +126,9 @@ fn sort_bytes(sort: &Sort) -> u64 {
 
 fn contraction(one: &Contraction, operands: [DType; 2], out: DType) -> u64 {
     let Some(arithmetic) = Arithmetic::of(operands, out) else { return 0 };
+    if let Some(thin) = Thin::of(one, operands, out) {
+        return thin.scratch();
+    }
     let [_, right, depth] = one.extents();
     let parts = out.parts();
     Blocks::new(arithmetic, out, right * parts, depth * parts).layout()[3]

@@ -8,20 +8,16 @@
 
 use super::simd::Number;
 use super::source::Target;
-use super::tables::{Depth, MOST_CHECKS, Rows};
+use super::tables::{Depth, Rows};
 use super::tile::Machine;
 use crate::pool::Pool;
-use jaxrs_kernel::DType;
 use jaxrs_kernel::contraction::{Contraction, DEPTH_BLOCK, DepthAxis};
+use jaxrs_kernel::{DType, thin};
 
 /// Most rows of the thin side.
-pub(super) const THIN: usize = 16;
-/// Most of them where strips are added to: tiles read a matrix of numbers in place, too.
-const THIN_STRIP: [u64; 2] = [4, 8];
+pub(super) const THIN: usize = thin::THIN as usize;
 /// Right rows of a strip.
 pub(super) const STRIP: usize = 512;
-/// Depth of a block of dot products.
-const DOT_BLOCK: usize = 512;
 /// Multiply-adds below which a contraction stays on one thread.
 const ONE_THREAD: u64 = 1 << 16;
 
@@ -113,40 +109,15 @@ impl<T: ThinNumber> Thin<T> {
         out: DType,
         machine: Machine,
     ) -> Option<Thin<T>> {
-        let mut c = c.clone();
-        let [left, right, depth] = c.extents();
-        if right < left {
-            c.swap();
-        }
-        let [left, right] = [left.min(right), left.max(right)];
+        let thin::Thin { contraction: c, dots, .. } = thin::Thin::of(c, operand_types, out)?;
         let types = if c.swapped { [1, 0] } else { [0, 1] }.map(|i: usize| operand_types[i]);
-        let groups = [c.batch.len(), c.rows[0].len(), c.rows[1].len(), c.depth.len()];
-        if left > THIN as u64 || depth == 0 || !c.checks.is_empty() || out.is_complex() {
-            return None;
-        }
-        if groups.iter().any(|&g| g > 16) || c.checks.len() > MOST_CHECKS {
-            return None;
-        }
-        let strips = matches!(&c.rows[1][..], [axis] if axis.operand == 1);
-        let dots = match &c.depth[..] {
-            [] => true,
-            [axis] => axis.right == 1,
-            _ => false,
-        };
-        // Short dot products are better done side by side, long ones on their own.
-        let dots = dots && (!strips || depth >= 32);
-        if !dots && !strips {
-            return None;
-        }
-        let number = types[1].size() as usize == size_of::<T>();
-        if !dots && left > THIN_STRIP[usize::from(!number)] {
-            return None;
-        }
+        // The scratch is planned for this way.
+        let known = "a type of thin contractions";
         Some(Thin {
-            functions: T::functions(machine, types[1])?,
-            left: T::functions(machine, types[0]).map(|_| types[0])?,
+            functions: T::functions(machine, types[1]).expect(known),
+            left: types[0],
             out,
-            extents: [left, right, depth],
+            extents: c.extents(),
             dots,
             left_direct: types[0].size() as usize == size_of::<T>()
                 && matches!(&c.depth[..], [] | [DepthAxis { left: 1, .. }]),
@@ -221,7 +192,7 @@ impl<T: ThinNumber> Thin<T> {
         let packed: *mut T = buffers.scratch.cast();
         let mut sums = [[T::default(); STRIP]; THIN];
         let total = self.extents[2];
-        let block = if self.dots { DOT_BLOCK as u64 } else { DEPTH_BLOCK };
+        let block = if self.dots { thin::DOT_BLOCK } else { DEPTH_BLOCK };
         let mut from = 0;
         while from < total {
             let len = (total - from).min(block) as usize;
@@ -281,7 +252,7 @@ impl<T: ThinNumber> Thin<T> {
 
     /// From one packed left row to the next: so that they fit the scratch of the blocked way.
     fn left_step(&self) -> usize {
-        (self.extents[2] as usize).min(DOT_BLOCK)
+        (self.extents[2].min(thin::DOT_BLOCK)) as usize
     }
 
     /// Packs the left rows' block of depth.

@@ -3,6 +3,7 @@
 pub mod algebra;
 pub mod barriers;
 pub mod canonicalize;
+pub mod counter;
 pub mod cse;
 pub mod dce;
 pub mod fold;

@@ -1,10 +1,10 @@
 //! Which values a loop saves.
 
 use super::Info;
-use super::counter::{self, Affine};
 use super::flow;
 use super::graph::{Graph, Kind, NodeId};
 use super::sites::{self, Site, Stacks};
+use crate::passes::counter::{Counted, Line};
 use jaxrs_ir::{Function, OpId, ValueDef, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -31,7 +31,7 @@ pub(super) struct Plan {
     /// Where slots are read.
     pub sites: Vec<Site>,
     /// The slot written in an iteration, as a function of the counter.
-    pub slot: Affine,
+    pub slot: Line,
     /// The same, a value of the body.
     pub index: ValueId,
     /// How often the body runs.
@@ -40,10 +40,10 @@ pub(super) struct Plan {
 
 /// What a loop is to save, if that is not what it saves.
 pub(super) fn decide(f: &Function, op: OpId, info: &Info) -> Option<Plan> {
-    let counter = counter::counter(f, op).filter(|c| c.trips >= MIN_TRIPS)?;
-    let mut graph = Graph::new(f, op, counter.carry);
-    let mut stacks = sites::stacks(f, op, counter, &mut graph, info)?;
-    let sites = sites::sites(f, op, counter, &mut stacks, &mut graph, info);
+    let counter = Counted::of(f, op).filter(|c| c.trips >= MIN_TRIPS)?;
+    let mut graph = Graph::new(f, op, counter.number(f)?);
+    let mut stacks = sites::stacks(f, &counter, &mut graph, info)?;
+    let sites = sites::sites(f, &counter, &mut stacks, &mut graph, info);
     if sites.is_empty() {
         return None;
     }

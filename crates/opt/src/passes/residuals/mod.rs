@@ -12,7 +12,6 @@
 //! A carry is the same carry's next value, an iteration before: where that is saved or can be made
 //! again, the carry itself is not saved ([`decide`]).
 
-mod counter;
 mod decide;
 mod flow;
 mod graph;

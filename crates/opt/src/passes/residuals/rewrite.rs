@@ -150,7 +150,7 @@ impl Apply {
         if !at.before {
             return index;
         }
-        let one = integer(r.f, r.block, self.plan.slot.factor, index, location);
+        let one = integer(r.f, r.block, self.plan.slot.step, index, location);
         let ty = r.f.ty(index).clone();
         r.push(row("stablehlo.subtract"), &[index, one], ty, location)
     }
@@ -183,8 +183,8 @@ impl Apply {
         location: &Location,
     ) -> ValueId {
         let mut value = self.index(r, at, location);
-        if self.plan.slot.factor < 0 {
-            let last = integer(r.f, r.block, self.plan.slot.offset, value, location);
+        if self.plan.slot.step < 0 {
+            let last = integer(r.f, r.block, self.plan.slot.first, value, location);
             let ty = r.f.ty(value).clone();
             value = r.push(row("stablehlo.subtract"), &[last, value], ty, location);
         }
@@ -209,7 +209,7 @@ impl Apply {
         let value = reshape(r, value, ty, location);
         let first = r.current(r.f.ops[self.op].operands[carry]);
         let index = self.index(r, at, location);
-        let start = integer(r.f, r.block, self.plan.slot.offset, index, location);
+        let start = integer(r.f, r.block, self.plan.slot.first, index, location);
         let boolean = TensorType::scalar(jaxrs_kernel::DType::I1);
         let compare = ops::Compare::new(Compare::Eq);
         let is_first = r.push(compare, &[index, start], boolean, location);
@@ -241,7 +241,7 @@ fn push(
 fn integer(
     f: &mut Function,
     block: BlockId,
-    value: i64,
+    value: i128,
     like: ValueId,
     location: &Location,
 ) -> ValueId {

@@ -1,8 +1,8 @@
 //! Stacks that a loop fills, and the places that read a slot of each.
 
 use super::Info;
-use super::counter::{self, Affine, Counter};
 use super::graph::{self, Graph, NodeId};
+use crate::passes::counter::{Counted, Line};
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -25,7 +25,7 @@ pub(super) struct Stacks {
     /// The stacks.
     pub all: Vec<Stack>,
     /// The slot written in an iteration, as a function of the counter.
-    pub slot: Affine,
+    pub slot: Line,
     /// The same, a value of the body.
     pub index: ValueId,
 }
@@ -46,11 +46,11 @@ pub(super) struct Site {
 /// The stacks that a loop fills from end to end.
 pub(super) fn stacks(
     f: &Function,
-    op: OpId,
-    counter: Counter,
+    counter: &Counted,
     graph: &mut Graph,
     info: &Info,
 ) -> Option<Stacks> {
+    let op = counter.op;
     let body = f.ops[op].regions[1];
     let (arguments, yields) = (&f.blocks[body].arguments, &f.blocks[body].yields);
     let mut found: Option<Stacks> = None;
@@ -75,12 +75,12 @@ pub(super) fn stacks(
             continue;
         }
         let index = data.operands[2];
-        let affine = counter::affine(f, index, arguments[counter.carry]);
-        let Some(affine) = affine.filter(|a| a.is_permutation(counter.trips)) else { continue };
+        let line = counter.line(f, index).filter(|line| line.is_permutation(counter.trips));
+        let Some(line) = line else { continue };
         let node = graph.known(f, data.operands[1])?;
         let stack = Stack { carry, node, pinned: false, read: false };
-        let stacks = found.get_or_insert(Stacks { all: Vec::new(), slot: affine, index });
-        if stacks.slot == affine && f.ty(stacks.index) == f.ty(index) {
+        let stacks = found.get_or_insert(Stacks { all: Vec::new(), slot: line, index });
+        if stacks.slot == line && f.ty(stacks.index) == f.ty(index) {
             stacks.all.push(stack);
         }
     }
@@ -90,12 +90,12 @@ pub(super) fn stacks(
 /// The sites that read the stacks. Says of each stack whether it is read, and read only so.
 pub(super) fn sites(
     f: &Function,
-    op: OpId,
-    counter: Counter,
+    counter: &Counted,
     stacks: &mut Stacks,
     graph: &mut Graph,
     info: &Info,
 ) -> Vec<Site> {
+    let op = counter.op;
     let mut sites: Vec<Site> = Vec::new();
     let mut slices: FxHashMap<ValueId, NodeId> = FxHashMap::default();
     for stack in &mut stacks.all {
@@ -135,12 +135,11 @@ fn slot_of(f: &Function, op: OpId, stack: ValueId, trips: u64, info: &Info) -> O
         return None;
     }
     let block = info.home[op].expand()?;
-    let reader = counter::owner(f, block, &info.loops)?;
-    let reading = counter::counter(f, reader)?;
-    let argument = f.blocks[block].arguments[reading.carry];
-    let index = counter::affine(f, data.operands[1], argument)?;
-    let (low, high) = index.range(reading.trips);
-    (reading.trips > 0 && low >= 0 && high < trips as i64).then_some(data.operands[1])
+    let mut loops = info.loops.iter().copied();
+    let reader = loops.find(|&op| f.ops[op].regions.get(1) == Some(&block))?;
+    let reading = Counted::of(f, reader)?;
+    let (low, high) = reading.line(f, data.operands[1])?.range(reading.trips);
+    (low >= 0 && high < i128::from(trips)).then_some(data.operands[1])
 }
 
 /// Finds what cheap ops make of the slots.

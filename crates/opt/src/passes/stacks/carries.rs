@@ -2,8 +2,9 @@
 
 use super::forms::{Form, Pick, free_kinds};
 use super::pieces::{Pieces, Step};
-use super::slots::{Counted, Filled};
+use super::slots::Filled;
 use super::uses::Wanted;
+use crate::passes::counter::Counted;
 use crate::passes::{loops, region};
 use jaxrs_ir::builder::Builder;
 use jaxrs_ir::function::ValueData;

@@ -1,7 +1,7 @@
 //! What leaves a loop as a stacked result, one slot filled in each step, and is used only in part
 //! or reduced never exists: the loop carries the part or the accumulator instead.
 //!
-//! * [`slots`] finds loops that count and the carries that they fill slot by slot.
+//! * [`slots`] finds the carries that a loop fills slot by slot.
 //! * [`forms`] follows the values made of them that have one piece a step: elementwise results,
 //!   broadcasts, reshapes, reductions of other axes, windows of steps.
 //! * [`uses`] decides: a reduction over the steps becomes an accumulator, one step's piece a carry
@@ -27,6 +27,7 @@ mod slots;
 mod tests;
 mod uses;
 
+use super::counter::Counted;
 use super::{algebra, cse, dce, fold, loops, region};
 use jaxrs_ir::{BlockId, Function, Op};
 
@@ -59,8 +60,8 @@ fn block(f: &mut Function, id: BlockId) -> bool {
         if !matches!(f.ops[op].op, Op::While(_)) {
             continue;
         }
-        let Some(counted) = slots::Counted::of(f, op) else { continue };
-        let filled = counted.filled(f);
+        let Some(counted) = Counted::of(f, op) else { continue };
+        let filled = slots::filled(&counted, f);
         let at = f.blocks[id].ops.iter().position(|&other| other == op);
         let (Some(at), false) = (at, filled.is_empty()) else { continue };
         let wanted = uses::find(f, id, &f.blocks[id].ops[at + 1..], &counted, &filled);

@@ -3,7 +3,7 @@
 //! `select(i == 0, x, ys[i - 1])`, which is contracted, is a tensor of its own; once the step that is
 //! different stands outside the loop, each of the two is contracted where it lies.
 
-use super::slots::Counted;
+use crate::passes::counter::Counted;
 use crate::passes::{algebra, cse, dce, fold, loops, region, trips};
 use jaxrs_ir::builder::Builder;
 use jaxrs_ir::{BlockId, Function, Literal, Op, OpId, ValueId};

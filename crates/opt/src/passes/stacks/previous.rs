@@ -6,7 +6,8 @@
 //! by what cannot be computed in place, such as a contraction; elsewhere the loop stays as it is.
 
 use super::forms::is_pointwise;
-use super::slots::{Counted, Filled};
+use super::slots::{Filled, filled};
+use crate::passes::counter::Counted;
 use crate::passes::{dce, loops, region};
 use jaxrs_ir::builder::Builder;
 use jaxrs_ir::{BlockId, Function, Literal, Op, OpId, ValueId, ops};
@@ -37,7 +38,7 @@ fn block(f: &mut Function, id: BlockId) -> bool {
             continue;
         }
         let Some(counted) = Counted::of(f, op) else { continue };
-        for fill in counted.filled(f) {
+        for fill in filled(&counted, f) {
             if let Some(carry) = stacked_carry(f, id, op, &fill) {
                 changed |= rewrite(f, id, &counted, &fill, carry).is_ok();
             }

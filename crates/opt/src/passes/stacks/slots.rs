@@ -1,29 +1,9 @@
-//! Loops that count, and the carries that such a loop fills slot by slot, one slot in each step.
+//! Carries that a loop fills slot by slot, one slot in each step.
 
-use crate::passes::{region, trips};
-use jaxrs_ir::{BlockId, Function, Op, OpId, ValueId};
-use jaxrs_kernel::dtype::Class;
-use jaxrs_kernel::{Compare, DType};
+use crate::passes::counter::Counted;
+use crate::passes::region;
+use jaxrs_ir::{BlockId, Function, Op, ValueId};
 use rustc_hash::FxHashMap;
-
-/// A loop of a known number of steps.
-pub struct Counted {
-    /// The loop.
-    pub op: OpId,
-    /// How often its body runs: at least twice.
-    pub trips: u64,
-    /// Arguments of the body that grow by a constant in each step.
-    counters: Vec<(ValueId, Line)>,
-}
-
-/// An integer that is `first + step * t` in step `t`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// In the first step.
-    pub first: i128,
-    /// How much it grows from step to step.
-    pub step: i128,
-}
 
 /// A carry that the body fills: an update of one slot of a buffer that nothing else reads.
 pub struct Filled {
@@ -39,171 +19,41 @@ pub struct Filled {
     pub rising: bool,
 }
 
-impl Counted {
-    /// The loop, if it counts and runs twice at least.
-    pub fn of(f: &Function, op: OpId) -> Option<Counted> {
-        let trips = trips::trips(f, op).filter(|&trips| trips >= 2)?;
-        let data = &f.ops[op];
-        let body = &f.blocks[data.regions[1]];
-        let counter = |(n, &argument): (usize, &ValueId)| {
-            let ty = f.ty(argument);
-            if ty.rank() > 0 || !ty.dtype.is_int() {
-                return None;
-            }
-            let next = &f.ops[f.defining_op(body.yields[n])?];
-            let Op::Elementwise(row) = next.op else { return None };
-            let step = match (row.name(), &next.operands[..]) {
-                ("stablehlo.add", &[a, b]) if a == argument => trips::constant(f, b)?.into(),
-                ("stablehlo.add", &[a, b]) if b == argument => trips::constant(f, a)?.into(),
-                ("stablehlo.subtract", &[a, b]) if a == argument => {
-                    -i128::from(trips::constant(f, b)?)
-                }
-                _ => return None,
-            };
-            let line = Line { first: trips::constant(f, data.operands[n])?.into(), step };
-            Some((argument, line.within(trips, ty.dtype)?))
-        };
-        let counters = body.arguments.iter().enumerate().filter_map(counter).collect();
-        Some(Counted { op, trips, counters })
-    }
-
-    /// A counter: an argument of the body and its line. A plain one if there is one.
-    pub fn counter(&self) -> Option<(ValueId, Line)> {
-        let moves = |(_, line): &&(ValueId, Line)| line.step != 0;
-        let plain = |(_, line): &&(ValueId, Line)| *line == Line { first: 0, step: 1 };
-        self.counters.iter().find(plain).or_else(|| self.counters.iter().find(moves)).copied()
-    }
-
-    /// The line of a counter.
-    pub fn line_of(&self, argument: ValueId) -> Option<Line> {
-        let counter = self.counters.iter().find(|(counter, _)| *counter == argument);
-        counter.map(|&(_, line)| line)
-    }
-
-    /// The only step in which two integers of the body are equal.
-    pub fn meets(&self, f: &Function, a: ValueId, b: ValueId) -> Option<u64> {
-        let difference = self.line(f, a)?.plus(self.line(f, b)?, -1);
-        if difference.step == 0 || difference.first % difference.step != 0 {
+/// The carries that a loop fills wholly.
+pub fn filled(counted: &Counted, f: &Function) -> Vec<Filled> {
+    let data = &f.ops[counted.op];
+    let mut uses = FxHashMap::default();
+    data.regions.iter().for_each(|&region| count_uses(f, region, &mut uses));
+    let once = |value: ValueId| uses.get(&value) == Some(&1);
+    let [condition, body] = [0, 1].map(|n| &f.blocks[data.regions[n]]);
+    let fill = |carry: usize| {
+        let (argument, next) = (body.arguments[carry], body.yields[carry]);
+        let unread = once(argument) && once(next) && !once(condition.arguments[carry]);
+        let update = &f.ops[f.defining_op(next).filter(|op| body.ops.contains(op))?];
+        if !unread || !matches!(update.op, Op::DynamicUpdateSlice(_)) {
             return None;
         }
-        let step = u64::try_from(-difference.first / difference.step).ok()?;
-        (step < self.trips).then_some(step)
-    }
-
-    /// The carries that the loop fills wholly.
-    pub fn filled(&self, f: &Function) -> Vec<Filled> {
-        let data = &f.ops[self.op];
-        let mut uses = FxHashMap::default();
-        data.regions.iter().for_each(|&region| count_uses(f, region, &mut uses));
-        let once = |value: ValueId| uses.get(&value) == Some(&1);
-        let [condition, body] = [0, 1].map(|n| &f.blocks[data.regions[n]]);
-        let fill = |carry: usize| {
-            let (argument, next) = (body.arguments[carry], body.yields[carry]);
-            let unread = once(argument) && once(next) && !once(condition.arguments[carry]);
-            let update = &f.ops[f.defining_op(next).filter(|op| body.ops.contains(op))?];
-            if !unread || !matches!(update.op, Op::DynamicUpdateSlice(_)) {
-                return None;
-            }
-            let (whole, part) = (f.ty(argument), f.ty(update.operands[1]));
-            let mut axes = (0..whole.rank()).filter(|&axis| whole.shape[axis] != part.shape[axis]);
-            let (axis, None) = (axes.next()?, axes.next()) else { return None };
-            let block = part.shape[axis];
-            if update.operands[0] != argument
-                || whole.is_empty()
-                || part.is_empty()
-                || block.checked_mul(self.trips) != Some(whole.shape[axis])
-            {
-                return None;
-            }
-            let line = self.line(f, update.operands[2 + axis])?;
-            let (size, last) = (i128::from(block), i128::from(whole.shape[axis] - block));
-            let rising = match (line.first, line.step) {
-                (0, step) if step == size => true,
-                (first, step) if first == last && step == -size => false,
-                _ => return None,
-            };
-            Some(Filled { carry, update: update.operands[1], axis, block, rising })
-        };
-        (0..data.operands.len()).filter_map(fill).collect()
-    }
-
-    /// How an integer of the body depends on the step, all elements of it being equal.
-    fn line(&self, f: &Function, value: ValueId) -> Option<Line> {
-        if let Some(line) = self.line_of(value) {
-            return Some(line);
+        let (whole, part) = (f.ty(argument), f.ty(update.operands[1]));
+        let mut axes = (0..whole.rank()).filter(|&axis| whole.shape[axis] != part.shape[axis]);
+        let (axis, None) = (axes.next()?, axes.next()) else { return None };
+        let block = part.shape[axis];
+        if update.operands[0] != argument
+            || whole.is_empty()
+            || part.is_empty()
+            || block.checked_mul(counted.trips) != Some(whole.shape[axis])
+        {
+            return None;
         }
-        if let Some(constant) = trips::constant(f, value) {
-            return Some(Line { first: constant.into(), step: 0 });
-        }
-        let op = &f.ops[f.defining_op(value)?];
-        let line = |n: usize| self.line(f, op.operands[n]);
-        let line = match &op.op {
-            Op::Elementwise(row) => match row.name() {
-                "stablehlo.add" => line(0)?.plus(line(1)?, 1),
-                "stablehlo.subtract" => line(0)?.plus(line(1)?, -1),
-                "stablehlo.negate" => Line { first: 0, step: 0 }.plus(line(0)?, -1),
-                "stablehlo.multiply" => match (line(0)?, line(1)?) {
-                    (x, y) if y.step == 0 => x.times(y.first)?,
-                    (x, y) if x.step == 0 => y.times(x.first)?,
-                    _ => return None,
-                },
-                _ => return None,
-            },
-            Op::Convert(_) if f.ty(op.operands[0]).dtype.is_int() => line(0)?,
-            Op::Reshape(_) | Op::BroadcastInDim(_) => line(0)?,
-            Op::Select(_) => line(if self.decided(f, op.operands[0])? { 1 } else { 2 })?,
+        let line = counted.line(f, update.operands[2 + axis])?;
+        let (size, last) = (i128::from(block), i128::from(whole.shape[axis] - block));
+        let rising = match (line.first, line.step) {
+            (0, step) if step == size => true,
+            (first, step) if first == last && step == -size => false,
             _ => return None,
         };
-        line.within(self.trips, f.ty(value).dtype)
-    }
-
-    /// What a comparison gives in every step.
-    fn decided(&self, f: &Function, value: ValueId) -> Option<bool> {
-        let op = &f.ops[f.defining_op(value)?];
-        let Op::Compare(compare) = &op.op else { return None };
-        let difference = self.line(f, op.operands[0])?.plus(self.line(f, op.operands[1])?, -1);
-        let (low, high) = difference.range(self.trips);
-        Some(match compare.direction {
-            Compare::Lt if high < 0 => true,
-            Compare::Lt if low >= 0 => false,
-            Compare::Le if high <= 0 => true,
-            Compare::Le if low > 0 => false,
-            Compare::Gt if low > 0 => true,
-            Compare::Gt if high <= 0 => false,
-            Compare::Ge if low >= 0 => true,
-            Compare::Ge if high < 0 => false,
-            _ => return None,
-        })
-    }
-}
-
-impl Line {
-    fn plus(self, other: Line, sign: i128) -> Line {
-        Line { first: self.first + sign * other.first, step: self.step + sign * other.step }
-    }
-
-    fn times(self, factor: i128) -> Option<Line> {
-        Some(Line { first: self.first.checked_mul(factor)?, step: self.step.checked_mul(factor)? })
-    }
-
-    /// The least and the largest value.
-    fn range(self, trips: u64) -> (i128, i128) {
-        let last = self.first + self.step * i128::from(trips - 1);
-        (self.first.min(last), self.first.max(last))
-    }
-
-    /// The line, if the type holds all its values, so that none wraps.
-    fn within(self, trips: u64, dtype: DType) -> Option<Line> {
-        let bits = dtype.bits();
-        let (least, most) = match dtype.class() {
-            Class::Signed => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
-            Class::Unsigned => (0, (1_i128 << bits) - 1),
-            _ => return None,
-        };
-        let last = self.step.checked_mul(i128::from(trips))?.checked_add(self.first)?;
-        let (low, high) = self.range(trips);
-        (low >= least && high <= most && last.unsigned_abs() < 1 << 100).then_some(self)
-    }
+        Some(Filled { carry, update: update.operands[1], axis, block, rising })
+    };
+    (0..data.operands.len()).filter_map(fill).collect()
 }
 
 /// How often values are used in a block and the regions inside.

@@ -2,7 +2,8 @@
 //! step, and which of them then need not exist.
 
 use super::forms::{Effect, Form, Known, Pick, is_pointwise};
-use super::slots::{Counted, Filled};
+use super::slots::Filled;
+use crate::passes::counter::Counted;
 use crate::passes::{dce, region};
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
