@@ -34,7 +34,7 @@ pub(super) struct Estimate {
 const NEAR_BYTES: u64 = 16 << 10;
 
 /// A tensor of at most so many bytes says nothing about the peak.
-pub(super) const SMALL_BYTES: u64 = 2 << 10;
+pub(super) const SMALL_BYTES: u64 = 1 << 10;
 
 /// Units of an element of the value moved to or from memory.
 pub(super) fn traffic(f: &Function, value: ValueId) -> f64 {
