@@ -804,11 +804,8 @@ impl Decider<'_> {
                 !(data.reads.is_empty() && other.reads.is_empty())
                     || data.position.abs_diff(other.position) <= 4
             };
-            // A carry's next value waits for the last reader of the carry.
-            let next = |unit: u32| at.units.get(unit).roots.iter().any(|&v| self.returned[v]);
-            let alike = |other: u32| at.block == self.f.body || next(other) == next(unit);
-            let last_few = last.iter().rev().take(3).copied();
-            let recent: Vec<u32> = last_few.filter(|&other| near(other) && alike(other)).collect();
+            let recent: Vec<u32> =
+                last.iter().rev().take(3).copied().filter(|&other| near(other)).collect();
             if !recent.into_iter().any(|other| self.try_merge(other, unit, at)) {
                 last.push(unit);
             }

@@ -9,6 +9,10 @@ impl Report {
     /// The report as an HTML page.
     pub fn html(&self) -> String {
         let mut data = self.value();
+        // The rows of `value` stand in the same order.
+        for (shown, row) in data["values"].as_array_mut().into_iter().flatten().zip(&self.values) {
+            shown["last_reader"] = row.last_reader.clone().into();
+        }
         data["points"] = self.points.into();
         data["text"] = self.text(true).into();
         data["peak_point"] = self.peak.as_ref().map(|peak| peak.point).into();

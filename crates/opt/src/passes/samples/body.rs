@@ -196,54 +196,16 @@ impl<'a> Loop<'a> {
         debug_assert!(
             is_leading(&key.1, &self.group.batch) || !self.group.outputs.contains(&value)
         );
-        let slice = self.slice(value, &key.1)?;
-        self.inside.insert(key, slice);
-        Ok(slice)
-    }
-
-    /// The turn's part of a value of outside, taken before what only moves its elements.
-    fn slice(&mut self, value: ValueId, slicing: &[(usize, usize)]) -> Result<ValueId, String> {
-        let ty = self.b.ty(value);
-        let mut sizes = ty.shape.clone();
-        for &(axis, batch) in slicing {
-            sizes[axis] = self.group.turn[batch];
-        }
-        let maker = self.b.function.defining_op(value).map(|op| self.b.function.ops[op].clone());
-        match maker.as_ref().map(|data| (&data.op, data.operands[..].first())) {
-            Some((Op::Transpose(op), Some(&from))) => {
-                let inner: Slicing =
-                    slicing.iter().map(|&(axis, n)| (op.permutation[axis], n)).collect();
-                let part = self.slice(from, &inner)?;
-                return self.b.transpose(part, &op.permutation);
-            }
-            Some((Op::Reshape(_), Some(&from))) => {
-                let shape = self.b.ty(from).shape;
-                let axis =
-                    |&(axis, n): &(usize, usize)| Some((same_axis(&ty.shape, axis, &shape)?, n));
-                if let Some(inner) = slicing.iter().map(axis).collect::<Option<Slicing>>() {
-                    let part = self.slice(from, &inner)?;
-                    return self.b.reshape(part, &sizes);
-                }
-            }
-            Some((Op::DynamicSlice(_), Some(&from))) => {
-                let shape = self.b.ty(from).shape;
-                if slicing.iter().all(|&(axis, _)| shape[axis] == ty.shape[axis]) {
-                    let mut operands = maker.expect("matched").operands;
-                    let index = self.b.ty(operands[1]).dtype;
-                    for &(axis, batch) in slicing {
-                        operands[1 + axis] = self.b.convert(self.starts[batch], index)?;
-                    }
-                    return self.b.one(ops::DynamicSlice { sizes }, &operands);
-                }
-            }
-            _ => {}
-        }
+        let mut sizes = self.b.ty(value).shape;
         let mut operands = vec![value];
         operands.resize(1 + sizes.len(), self.zero);
-        for &(axis, batch) in slicing {
+        for &(axis, batch) in &key.1 {
+            sizes[axis] = self.group.turn[batch];
             operands[1 + axis] = self.starts[batch];
         }
-        self.b.one(ops::DynamicSlice { sizes }, &operands)
+        let slice = self.b.one(ops::DynamicSlice { sizes }, &operands)?;
+        self.inside.insert(key, slice);
+        Ok(slice)
     }
 
     /// An output as it was: the rest of a reduction is done on the loop's result.
@@ -260,15 +222,4 @@ impl<'a> Loop<'a> {
             reduce.axes.iter().copied().filter(|&axis| axis < self.group.batch.len()).collect();
         self.b.reduce(kind.name().expect("an op"), result, data.operands[1], &axes)
     }
-}
-
-/// Where an axis is under another shape of the same elements, if the shapes differ in axes of one
-/// element only.
-fn same_axis(from: &[u64], axis: usize, to: &[u64]) -> Option<usize> {
-    let long = |shape: &[u64]| shape.iter().copied().filter(|&e| e != 1).collect::<Vec<u64>>();
-    if from[axis] == 1 || long(from) != long(to) {
-        return None;
-    }
-    let number = from[..axis].iter().filter(|&&e| e != 1).count();
-    (0..to.len()).filter(|&n| to[n] != 1).nth(number)
 }
