@@ -15,6 +15,9 @@ use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// Saving less is not worth computing anything again.
+const MIN_SAVED: u64 = 1024;
+
 /// How to compile.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -118,6 +121,8 @@ pub struct PlannedProgram {
     parameter_types: Vec<TensorType>,
     result_types: Vec<TensorType>,
     times: Vec<(String, f64)>,
+    /// Whether nothing is made again that could be kept.
+    keeps: bool,
 }
 
 impl PlannedProgram {
@@ -206,7 +211,11 @@ pub fn emit(source: &[u8], file: &str, options: &Options, stage: Stage) -> Resul
             return Ok(if stage == Stage::Clif { listing.clif() } else { listing.asm() });
         }
     };
-    let lowered = lower(&module, file, options, vec![dump.to_string()])?;
+    let wanted = vec![dump.to_string()];
+    let mut lowered = lower(&module, file, options, wanted.clone(), false)?;
+    if lowered.made_again && plan_module(&module, file, options)?.keeps {
+        lowered = lower(&module, file, options, wanted, true)?;
+    }
     let found = lowered.dumps.into_iter().find(|(name, _)| name == dump);
     let text = found.expect("the stage was asked for").1;
     // A program of library calls has no kernels.
@@ -224,6 +233,7 @@ fn lower(
     file: &str,
     options: &Options,
     dump: Vec<String>,
+    keep: bool,
 ) -> Result<jaxrs_opt::Lowered, Error> {
     let entry = module.entry().ok_or_else(|| Errors {
         file: file.to_string(),
@@ -239,7 +249,7 @@ fn lower(
         )));
     }
     let fuse = if options.fuse { FusionMode::On } else { FusionMode::Off };
-    let options = jaxrs_opt::Options { donate: options.donate.clone(), fuse, dump };
+    let options = jaxrs_opt::Options { donate: options.donate.clone(), fuse, dump, keep };
     jaxrs_opt::compile(module, &options).map_err(|mut errors| {
         errors.file = file.to_string();
         errors.into()
@@ -250,13 +260,36 @@ fn plan_module(module: &Module, file: &str, options: &Options) -> Result<Planned
     plan_with(module, file, options, Ideas::default())
 }
 
+/// The plan that makes again what it need not keep, or the one that keeps it, if the first saves
+/// next to nothing.
 fn plan_with(
     module: &Module,
     file: &str,
     options: &Options,
     ideas: Ideas,
 ) -> Result<PlannedProgram, Error> {
-    let lowered = lower(module, file, options, Vec::new())?;
+    let (mut program, made_again) = planned(module, file, options, ideas, false)?;
+    if made_again {
+        let (keeping, _) = planned(module, file, options, ideas, true)?;
+        let bytes = |p: &PlannedProgram| p.report(file).arena_without_scratch_bytes;
+        let (less, more) = (bytes(&program), bytes(&keeping));
+        if less + MIN_SAVED.max(more / 16) > more {
+            program = keeping;
+        }
+    }
+    within_limit(&program, file, options)?;
+    Ok(program)
+}
+
+/// The program with its plan, and whether something in it is made again that could be kept.
+fn planned(
+    module: &Module,
+    file: &str,
+    options: &Options,
+    ideas: Ideas,
+    keep: bool,
+) -> Result<(PlannedProgram, bool), Error> {
+    let lowered = lower(module, file, options, Vec::new(), keep)?;
     let mut times: Vec<(String, f64)> =
         lowered.timings.iter().map(|t| (t.name.to_string(), t.duration.as_secs_f64())).collect();
     let begin = Instant::now();
@@ -278,7 +311,13 @@ fn plan_with(
         parameter_types: types(entry.parameters()),
         result_types: types(entry.results()),
         times,
+        keeps: !lowered.made_again,
     };
+    Ok((program, lowered.made_again))
+}
+
+/// An error if the peak is above the limit.
+fn within_limit(program: &PlannedProgram, file: &str, options: &Options) -> Result<(), Error> {
     if let Some(limit) = options.memory_limit {
         let report = program.report(file);
         if report.peak_bytes() > limit {
@@ -300,7 +339,7 @@ fn plan_with(
             )));
         }
     }
-    Ok(program)
+    Ok(())
 }
 
 fn code_options(options: &Options, hook: Option<jaxrs_cpu::Hook>) -> jaxrs_cpu::Options {

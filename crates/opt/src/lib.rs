@@ -30,6 +30,8 @@ pub struct Options {
     pub donate: Vec<u32>,
     /// Whether ops are computed together.
     pub fuse: FusionMode,
+    /// Keep what could be made again where it is read ([`passes::remat`]).
+    pub keep: bool,
     /// Stages to keep as text: `ir`, `fused`, `kernels`, `program`, or the name of a pass.
     pub dump: Vec<String>,
 }
@@ -51,6 +53,8 @@ pub struct Lowered {
     pub program: Program,
     /// The SSA function of each step's ops: its parameters are the step's operands.
     pub origins: PrimaryMap<OriginId, Function>,
+    /// Whether something is made again that [`Options::keep`] would keep.
+    pub made_again: bool,
     /// How long each stage took, in order.
     pub timings: Vec<Timing>,
     /// The stages asked for, with their text.
@@ -95,6 +99,12 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("slots", &mut function, passes::slots::run);
     p.pass("private", &mut function, passes::private::run);
     p.pass("dce again", &mut function, passes::dce::run);
+    let parameters = function.parameters().len();
+    let donated: Vec<bool> =
+        (0..parameters).map(|n| build::is_donated(&function, n, options)).collect();
+    let remat = !options.keep && options.fuse == FusionMode::On;
+    let made_again = remat && p.time("remat", || passes::remat::run(&mut function, &donated));
+    p.pass("dce at last", &mut function, passes::dce::run);
     p.dump("ir", || text::print_function(&function));
     let donated = |index: usize| build::is_donated(&function, index, options);
     let mut again = FxHashSet::default();
@@ -116,7 +126,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     });
     p.dump("program", || program.to_string());
     let (timings, dumps) = p.finish();
-    Ok(Lowered { program, origins, timings, dumps })
+    Ok(Lowered { program, origins, made_again, timings, dumps })
 }
 
 #[cfg(test)]

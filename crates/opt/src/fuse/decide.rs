@@ -664,7 +664,14 @@ impl Decider<'_> {
         for (n, site) in sites.iter().enumerate() {
             for other in &sites[..n] {
                 let same_map = site.map == other.map && site.path == other.path;
+                let (x, y) = (at.units.get(site.unit), at.units.get(other.unit));
+                // What a block returns has its place already; what else is computed long before
+                // it is read is only kept for that long.
+                let placed = |roots: &[ValueId]| roots.iter().all(|&v| self.returned[v]);
+                let near = x.position.abs_diff(y.position) <= NEAR
+                    || (placed(&x.roots) && placed(&y.roots));
                 if same_map
+                    && near
                     && space(site.unit, at).is_some_and(|s| space(other.unit, at) == Some(s))
                 {
                     self.try_merge(site.unit, other.unit, at);

@@ -1,10 +1,10 @@
 //! Which values a loop saves.
 
 use super::Info;
-use super::flow;
 use super::graph::{Graph, Kind, NodeId};
 use super::sites::{self, Site, Stacks};
 use crate::passes::counter::{Counted, Line};
+use crate::passes::flow;
 use jaxrs_ir::{Function, OpId, ValueDef, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -160,7 +160,7 @@ impl Graph {
 }
 
 /// The operand of a reshape.
-pub(super) fn reshaped(f: &Function, value: ValueId) -> Option<ValueId> {
+pub(in crate::passes) fn reshaped(f: &Function, value: ValueId) -> Option<ValueId> {
     let data = &f.ops[f.defining_op(value)?];
     matches!(data.op, Op::Reshape(_)).then(|| data.operands[0])
 }
@@ -175,7 +175,7 @@ fn splat(f: &Function, value: ValueId) -> Option<OpId> {
 }
 
 /// Whether an op gives each element from a few of its operands', and gives the same every time.
-pub(super) fn is_cheap(f: &Function, op: OpId) -> bool {
+pub(in crate::passes) fn is_cheap(f: &Function, op: OpId) -> bool {
     let data = &f.ops[op];
     let kind = match &data.op {
         Op::Constant(constant) => constant.value.as_splat().is_some(),

@@ -13,12 +13,13 @@
 //! again, the carry itself is not saved ([`decide`]).
 
 mod decide;
-mod flow;
 mod graph;
 mod rewrite;
 mod sites;
 #[cfg(test)]
 mod tests;
+
+pub(super) use graph::{is_cheap, reshaped};
 
 use super::{cse, dce, loops};
 use cranelift_entity::SecondaryMap;

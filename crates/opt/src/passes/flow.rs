@@ -7,7 +7,7 @@ const UNBOUNDED: u64 = u64::MAX / 4;
 
 /// A directed graph whose vertices cost something to cut.
 #[derive(Debug, Default)]
-pub(super) struct Network {
+struct Network {
     /// Where each edge leads, and what may still flow along it; edge `e ^ 1` is its reverse.
     edges: Vec<(u32, u64)>,
     /// The edges that leave each half of a vertex: `2 v` is where edges come in, `2 v + 1` where
@@ -21,7 +21,7 @@ pub(super) struct Network {
 /// nearest to the sinks. None if a way has only vertices that may not be cut.
 ///
 /// `costs[v]` is None for a vertex that may not be cut.
-pub(super) fn cut(
+pub fn cut(
     costs: &[Option<u64>],
     edges: &[(u32, u32)],
     sources: &[u32],
