@@ -160,7 +160,9 @@ fn best_order(
     }
     let (ordered, _) = best.expect("there is always an order");
     let mut planned = ordered.finish(code, options)?;
-    planned.notes.order_bound = Bytes(bound.min(planned.arena.0));
+    // A bound beyond what is reached bounds nothing; a list of one step has one order.
+    let holds = bound <= planned.arena.0 || planned.program.body.len() < 2;
+    planned.notes.order_bound = Bytes(if holds { bound.min(planned.arena.0) } else { 0 });
     Ok(planned)
 }
 

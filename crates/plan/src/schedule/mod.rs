@@ -182,7 +182,7 @@ impl Found<'_> {
         let scratch = self.graph.inside.iter().any(|i| i.read[0] != i.read[1]);
         for measure in 0..=usize::from(scratch) {
             let need = |cost: Cost| [cost.peak, cost.values][measure];
-            let mut work = Work((30_000 + 400 * n).min(2_000_000));
+            let mut work = Work((10_000 + 100 * n).min(2_000_000));
             if need(self.best().cost) > self.bound[measure] && reach.is_some() {
                 self.whole(&blocks, measure, &mut work);
             }
@@ -198,7 +198,8 @@ impl Found<'_> {
     /// Searches among all orders, or those of each piece between cuts.
     fn whole(&mut self, blocks: &Blocks, measure: usize, work: &mut Work) {
         let order = blocks.sorted(&self.best().order);
-        let mut own = Work(work.0 / 3);
+        let given = work.0 / 3 * 2;
+        let mut own = Work(given);
         if blocks.steps.len() <= 256 {
             let best = self.best().cost;
             let goal = Goal {
@@ -221,7 +222,7 @@ impl Found<'_> {
                 Outcome::Unknown(_) => {}
             }
         }
-        work.spend(work.0 / 3);
+        work.spend(given - own.0);
         if [self.best().cost.peak, self.best().cost.values][measure] > self.bound[measure] {
             let order = self.pieces(blocks, &order, measure, work);
             self.add("pieces", blocks.flat(&order));
