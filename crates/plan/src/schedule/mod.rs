@@ -198,7 +198,8 @@ impl Found<'_> {
     /// Searches among all orders, or those of each piece between cuts.
     fn whole(&mut self, blocks: &Blocks, measure: usize, work: &mut Work) {
         let order = blocks.sorted(&self.best().order);
-        let given = work.0 / 3 * 2;
+        // Large ones are seldom searched to the end.
+        let given = if blocks.steps.len() <= 64 { work.0 / 3 * 2 } else { work.0 / 3 };
         let mut own = Work(given);
         if blocks.steps.len() <= 256 {
             let best = self.best().cost;
