@@ -302,34 +302,47 @@ fn contractions_write_where_an_index_says() {
     }
 }
 
-/// The states of a loop, stacked: the state itself is all that is kept beside the stack.
+/// The states of a loop, stacked forwards or backwards: each step reads its predecessor's slot, and
+/// nothing is kept beside the stack.
 #[test]
 fn a_loop_stacks_contractions_in_place() {
-    check(
-        "func.func @main(%w: tensor<24x24xf32>, %x: tensor<24x24xf32>) -> tensor<5x24x24xf32> {
-          %0 = stablehlo.constant dense<0> : tensor<i32>
-          %1 = stablehlo.constant dense<1> : tensor<i32>
-          %2 = stablehlo.constant dense<5> : tensor<i32>
-          %s = stablehlo.constant dense<0.0> : tensor<5x24x24xf32>
-          %3:3 = stablehlo.while(%i = %0, %h = %x, %ys = %s)
-            : tensor<i32>, tensor<24x24xf32>, tensor<5x24x24xf32>
-          cond {
-            %c = stablehlo.compare LT, %i, %2 : (tensor<i32>, tensor<i32>) -> tensor<i1>
-            stablehlo.return %c : tensor<i1>
-          } do {
-            %d = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0]
-              : (tensor<24x24xf32>, tensor<24x24xf32>) -> tensor<24x24xf32>
-            %e = stablehlo.sign %d : tensor<24x24xf32>
-            %r = stablehlo.reshape %e : (tensor<24x24xf32>) -> tensor<1x24x24xf32>
-            %u = stablehlo.dynamic_update_slice %ys, %r, %i, %0, %0
-              : (tensor<5x24x24xf32>, tensor<1x24x24xf32>, tensor<i32>, tensor<i32>, tensor<i32>)
-              -> tensor<5x24x24xf32>
-            %n = stablehlo.add %i, %1 : tensor<i32>
-            stablehlo.return %n, %e, %u : tensor<i32>, tensor<24x24xf32>, tensor<5x24x24xf32>
-          }
-          return %3#2 : tensor<5x24x24xf32>
-        }",
-        &[],
-        24 * 24 * 4 + 256,
-    );
+    for (slot, most) in [
+        ("add %i, %0", 256),
+        ("subtract %last, %i", 256),
+        ("minimum %i, %1", 2 * 24 * 24 * 4 + 256),
+    ] {
+        check(
+            &format!(
+                "func.func @main(%w: tensor<24x24xf32>, %x: tensor<24x24xf32>)
+                   -> tensor<5x24x24xf32> {{
+                  %0 = stablehlo.constant dense<0> : tensor<i32>
+                  %1 = stablehlo.constant dense<1> : tensor<i32>
+                  %last = stablehlo.constant dense<4> : tensor<i32>
+                  %2 = stablehlo.constant dense<5> : tensor<i32>
+                  %s = stablehlo.constant dense<0.0> : tensor<5x24x24xf32>
+                  %3:3 = stablehlo.while(%i = %0, %h = %x, %ys = %s)
+                    : tensor<i32>, tensor<24x24xf32>, tensor<5x24x24xf32>
+                  cond {{
+                    %c = stablehlo.compare LT, %i, %2 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                    stablehlo.return %c : tensor<i1>
+                  }} do {{
+                    %d = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0]
+                      : (tensor<24x24xf32>, tensor<24x24xf32>) -> tensor<24x24xf32>
+                    %e = stablehlo.sign %d : tensor<24x24xf32>
+                    %r = stablehlo.reshape %e : (tensor<24x24xf32>) -> tensor<1x24x24xf32>
+                    %j = stablehlo.{slot} : tensor<i32>
+                    %u = stablehlo.dynamic_update_slice %ys, %r, %j, %0, %0
+                      : (tensor<5x24x24xf32>, tensor<1x24x24xf32>, tensor<i32>, tensor<i32>,
+                         tensor<i32>) -> tensor<5x24x24xf32>
+                    %n = stablehlo.add %i, %1 : tensor<i32>
+                    stablehlo.return %n, %e, %u
+                      : tensor<i32>, tensor<24x24xf32>, tensor<5x24x24xf32>
+                  }}
+                  return %3#2 : tensor<5x24x24xf32>
+                }}"
+            ),
+            &[],
+            most,
+        );
+    }
 }

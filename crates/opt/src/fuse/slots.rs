@@ -2,6 +2,7 @@
 
 use super::strided::{self, Start, Strided};
 use super::{Into, base, constant};
+use crate::passes::counter::Counted;
 use cranelift_entity::SecondaryMap;
 use jaxrs_ir::lower::Lowering;
 use jaxrs_ir::{Function, Op, OpId, ValueId, ops};
@@ -49,25 +50,24 @@ pub(super) fn product(
     let mut beside = [false; 2];
     for (n, operand) in operands.iter().enumerate() {
         beside[n] = base(f, operand.base) == base(f, whole);
-        if beside[n] && !is_apart(f, f.ops[product].operands[n], operand.base, update) {
+        let operand = (f.ops[product].operands[n], operand.base);
+        if beside[n] && !is_apart_in_steps(f, operand.0, operand.1, update) {
             return None;
         }
     }
     Some((product, operands, Into { update, place, beside }))
 }
 
-/// Whether an op reads the value, perhaps moved.
-pub(crate) fn reads(f: &Function, value: Option<ValueId>, op: OpId) -> bool {
-    f.ops[op].operands.iter().any(|&operand| {
-        let mut at = Some(operand);
-        while let Some(known) = at {
-            if Some(known) == value {
-                return true;
-            }
-            at = strided::moved(f, known, &|_| true);
+/// Whether an operand is a value, perhaps moved.
+pub(crate) fn reads(f: &Function, value: ValueId, operand: ValueId) -> bool {
+    let mut at = Some(operand);
+    while let Some(known) = at {
+        if known == value {
+            return true;
         }
-        false
-    })
+        at = strided::moved(f, known, &|_| true);
+    }
+    false
 }
 
 /// A window of a tensor as a tensor in its memory.
@@ -135,8 +135,36 @@ pub(super) fn window_read(f: &Function, slice: OpId, update: OpId) -> Option<Win
     (0..f.ty(*whole).rank()).all(equal).then_some(WindowRead::Same)
 }
 
-/// Whether a value that is part of the tensor that an op updates has no element of what is written.
+/// Whether a value that is part of the tensor that an op updates has no element of what is written,
+/// by known indices.
 fn is_apart(f: &Function, value: ValueId, memory: ValueId, update: OpId) -> bool {
+    apart(f, value, memory, update, &|_, _, _| false)
+}
+
+/// The same by indices that follow a loop's counter, too.
+pub(crate) fn is_apart_in_steps(
+    f: &Function,
+    value: ValueId,
+    memory: ValueId,
+    update: OpId,
+) -> bool {
+    let mut counted = None;
+    for (op, data) in &f.ops {
+        let body = data.regions.get(1).map(|&region| &f.blocks[region].ops);
+        let around = matches!(data.op, Op::While(_)) && body.is_some_and(|b| b.contains(&update));
+        if around {
+            counted = Counted::of(f, op);
+        }
+    }
+    apart(f, value, memory, update, &|indices, high, extent| {
+        counted.as_ref().is_some_and(|counted| counted.apart(f, indices, high, extent))
+    })
+}
+
+/// Whether two indices, clamped, are a number apart.
+type Differ<'a> = &'a dyn Fn([ValueId; 2], i64, u64) -> bool;
+
+fn apart(f: &Function, value: ValueId, memory: ValueId, update: OpId, differ: Differ<'_>) -> bool {
     let mut value = value;
     // The op that takes the part out of the memory.
     let (part, op) = loop {
@@ -149,7 +177,7 @@ fn is_apart(f: &Function, value: ValueId, memory: ValueId, update: OpId) -> bool
     };
     let data = &f.ops[update];
     let (whole, written) = (f.ty(data.operands[0]), f.ty(data.operands[1]));
-    if f.ty(memory) != whole {
+    if f.ty(memory) != whole || f.ty(part).rank() != whole.rank() {
         return false;
     }
     let range = |axis: usize| match &f.ops[op].op {
@@ -166,9 +194,16 @@ fn is_apart(f: &Function, value: ValueId, memory: ValueId, update: OpId) -> bool
         let start = known(f, data.operands[2 + axis], high)?;
         Some((start, start + written.shape[axis] as i64))
     };
-    f.ty(part).rank() == whole.rank()
-        && (0..whole.rank()).any(|axis| match (range(axis), own(axis)) {
-            (Some(a), Some(b)) => a.1 <= b.0 || b.1 <= a.0,
-            _ => false,
-        })
+    let dynamic = |axis: usize| match &f.ops[op].op {
+        Op::DynamicSlice(slice) if slice.sizes[axis] == written.shape[axis] => {
+            let extent = written.shape[axis];
+            let indices = [f.ops[op].operands[1 + axis], data.operands[2 + axis]];
+            differ(indices, (whole.shape[axis] - extent) as i64, extent)
+        }
+        _ => false,
+    };
+    (0..whole.rank()).any(|axis| match (range(axis), own(axis)) {
+        (Some(a), Some(b)) => a.1 <= b.0 || b.1 <= a.0,
+        _ => dynamic(axis),
+    })
 }

@@ -24,6 +24,12 @@ pub struct Line {
     pub step: i128,
 }
 
+/// An index in some of the steps.
+struct Case {
+    steps: std::ops::Range<i128>,
+    line: Line,
+}
+
 impl Counted {
     /// The loop, if it counts and runs twice at least.
     pub fn of(f: &Function, op: OpId) -> Option<Counted> {
@@ -112,6 +118,57 @@ impl Counted {
         line.within(self.trips, f.ty(value).dtype)
     }
 
+    /// Whether two indices, each clamped to `0..=high`, are `by` apart at least in every step.
+    pub fn apart(&self, f: &Function, [a, b]: [ValueId; 2], high: i64, by: u64) -> bool {
+        let (Some(a), Some(b)) = (self.cases(f, a), self.cases(f, b)) else { return false };
+        let (high, by) = (i128::from(high), i128::from(by));
+        let holds = |(x, y): (&Case, &Case)| {
+            let (first, end) = (x.steps.start.max(y.steps.start), x.steps.end.min(y.steps.end));
+            if first >= end {
+                return true;
+            }
+            let ends = [first, end - 1].map(|t| [x.line.at(t), y.line.at(t)]);
+            if end - first == 1 {
+                let [x, y] = ends[0].map(|index| index.clamp(0, high));
+                return (x - y).abs() >= by;
+            }
+            // What is not clamped is a line, and so is the distance.
+            let inside = ends.iter().flatten().all(|&index| (0..=high).contains(&index));
+            let [d, e] = ends.map(|[x, y]| x - y);
+            inside && d.signum() == e.signum() && d.abs().min(e.abs()) >= by
+        };
+        a.iter().all(|x| b.iter().all(|y| holds((x, y))))
+    }
+
+    /// How an index depends on the step, where it may be another one in the first or last step.
+    fn cases(&self, f: &Function, value: ValueId) -> Option<Vec<Case>> {
+        let trips = i128::from(self.trips);
+        if let Some(line) = self.line(f, value) {
+            return Some(vec![Case { steps: 0..trips, line }]);
+        }
+        let op = &f.ops[f.defining_op(value)?];
+        let [condition, then, otherwise] = op.operands[..] else { return None };
+        let compare = &f.ops[f.defining_op(condition)?];
+        let equal = matches!(&compare.op, Op::Compare(c) if c.direction == Compare::Eq);
+        if !matches!(op.op, Op::Select(_)) || !equal {
+            return None;
+        }
+        let [x, y] = [0, 1].map(|n| self.line(f, compare.operands[n]));
+        let difference = x?.plus(y?, -1);
+        let (then, otherwise) = (self.line(f, then)?, self.line(f, otherwise)?);
+        let case = |steps, line| Case { steps, line };
+        let zero = |t: i128| difference.at(t) == 0;
+        if difference.step == 0 {
+            None
+        } else if zero(0) {
+            Some(vec![case(0..1, then), case(1..trips, otherwise)])
+        } else if zero(trips - 1) {
+            Some(vec![case(0..trips - 1, otherwise), case(trips - 1..trips, then)])
+        } else {
+            None
+        }
+    }
+
     /// What a comparison gives in every step.
     fn decided(&self, f: &Function, value: ValueId) -> Option<bool> {
         let op = &f.ops[f.defining_op(value)?];
@@ -141,6 +198,11 @@ impl Line {
     /// Whether it takes each value below `trips` once.
     pub fn is_permutation(self, trips: u64) -> bool {
         self.step.abs() == 1 && self.range(trips) == (0, i128::from(trips) - 1)
+    }
+
+    /// In a step.
+    fn at(self, step: i128) -> i128 {
+        self.first + self.step * step
     }
 
     fn plus(self, other: Line, sign: i128) -> Line {

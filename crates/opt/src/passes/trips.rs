@@ -67,10 +67,13 @@ pub fn trips(f: &Function, op: OpId) -> Option<u64> {
     Some(((last - first) / step + 1) as u64)
 }
 
-/// The integer that all elements of a constant are.
+/// The integer that all elements of a constant, perhaps repeated, are.
 pub(super) fn constant(f: &Function, value: ValueId) -> Option<i64> {
-    let literal: &Literal = match &f.ops[f.defining_op(value)?].op {
+    let data = &f.ops[f.defining_op(value)?];
+    let literal: &Literal = match &data.op {
         Op::Constant(constant) => &constant.value,
+        // A constant that a loop starts from gets a tensor of its own so.
+        Op::BroadcastInDim(_) => return constant(f, data.operands[0]),
         _ => return None,
     };
     literal.as_splat()?;

@@ -223,11 +223,18 @@ impl Planner<'_> {
         }
         // All others read the tensor before.
         let maker = f.defining_op(first).expect("a value made early");
+        // What the contraction reads of the tensor lies beside the part.
+        let beside = |part: ValueId| {
+            let operands = f.ops[maker].operands.iter();
+            operands
+                .filter(|&&v| crate::fuse::reads(f, part, v))
+                .all(|&v| crate::fuse::is_apart_in_steps(f, v, whole, op))
+        };
         let before = |&user: &OpId| {
             user == op
                 || self.info.home[user] == self.info.home[op]
                     && self.info.position[user] < self.info.position[maker]
-                    && !crate::fuse::reads(f, f.ops[user].results.first().copied(), maker)
+                    && f.ops[user].results.iter().all(|&part| beside(part))
         };
         if self.info.returned[whole] || !self.info.users[whole].iter().all(before) {
             return;
