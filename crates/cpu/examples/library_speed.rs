@@ -68,6 +68,7 @@ fn matrix(m: u64, n: u64, k: u64, form: &str, types: [DType; 2], out: DType) -> 
         n: vec![axis(n, 0, rn, 1)],
         k: vec![axis(k, lk, rk, 0)],
         begin: Default::default(),
+        epilogue: None,
     }
 }
 

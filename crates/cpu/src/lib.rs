@@ -200,11 +200,11 @@ impl Parts {
         })?;
         let function = |start: usize| code.address(start);
         let mut library = Vec::new();
-        for (step, comparator) in self.library {
-            if let Some(kernel) = comparator {
+        for (step, kernel) in self.library {
+            if let Some(kernel) = kernel {
                 let start = kernel_starts[self.kernel_numbers[kernel] as usize];
                 // SAFETY: the address is that of a kernel's function, which has this signature.
-                step.set_comparator(unsafe {
+                step.set_kernel(unsafe {
                     std::mem::transmute::<*const u8, KernelFn>(function(start))
                 });
             }
@@ -315,6 +315,9 @@ fn called_kernels(steps: &[Step], inlined: &FxHashSet<StepId>, called: &mut Enti
                     called.insert(kernel);
                 }
             }
+            StepKind::Library(Library::Dot(dot)) => {
+                called.extend(dot.epilogue.iter().map(|epilogue| epilogue.kernel));
+            }
             StepKind::Library(_) | StepKind::Copy => {}
             StepKind::While(inner) => {
                 called_kernels(&inner.condition, inlined, called);
@@ -363,20 +366,20 @@ fn prepare_library(
     numbers: &mut FxHashMap<StepId, u32>,
 ) {
     library_steps(program, steps, &mut |step, library, operands| {
-        let comparator = match library {
+        let kernel = match library {
             Library::Sort(sort) => match sort.order {
                 SortOrder::Kernel(kernel) => Some(kernel),
                 SortOrder::Key { .. } => None,
             },
-            Library::Dot(_)
-            | Library::Convolution(_)
+            Library::Dot(dot) => dot.epilogue.as_ref().map(|epilogue| epilogue.kernel),
+            Library::Convolution(_)
             | Library::TopK { .. }
             | Library::Print { .. }
             | Library::Linalg(_)
             | Library::Fft(_) => None,
         };
         numbers.insert(step, prepared.len() as u32);
-        prepared.push((LibraryStep::new(library, operands), comparator));
+        prepared.push((LibraryStep::new(library, operands), kernel));
     });
 }
 

@@ -417,8 +417,10 @@ pub struct Blocks {
     pub depth: u64,
     /// Right rows of a block, a multiple of [`RIGHT_UNIT`].
     pub right: u64,
-    /// Whether blocks are accumulated apart from the result, [`STAGED_ROWS`] left rows at a time.
+    /// Whether blocks are accumulated apart from the result.
     pub staged: bool,
+    /// Left rows at a time, if they are.
+    pub staged_rows: u64,
     /// Bytes of an accumulator.
     pub size: u64,
 }
@@ -432,8 +434,15 @@ impl Blocks {
             depth: depth.min(DEPTH_BLOCK),
             right: right.next_multiple_of(RIGHT_UNIT).min(RIGHT_BYTES / size),
             staged: !arithmetic.in_place(out) && depth > DEPTH_BLOCK,
+            staged_rows: STAGED_ROWS,
             size,
         }
+    }
+
+    /// With blocks of so many left rows accumulated apart from the result, whatever its type.
+    pub fn apart(self, left: u64) -> Blocks {
+        let staged_rows = left.next_multiple_of(LEFT_PANEL).min(STAGED_ROWS);
+        Blocks { staged: true, staged_rows, ..self }
     }
 
     /// Where the packed left panel, the packed right block and the staged result begin in the
@@ -441,7 +450,7 @@ impl Blocks {
     pub fn layout(&self) -> [u64; 4] {
         let left = (self.depth * LEFT_PANEL * self.size).next_multiple_of(64);
         let right = (self.depth * self.right * self.size).next_multiple_of(64);
-        let staged = if self.staged { STAGED_ROWS * self.right * self.size } else { 0 };
+        let staged = if self.staged { self.staged_rows * self.right * self.size } else { 0 };
         [0, left, left + right, left + right + staged]
     }
 }

@@ -417,7 +417,7 @@ pub struct DotStart {
 /// `out[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]`, each group of axes in nested order.
 ///
 /// Operands after the first two are the indices that [`DotStart`] names, then the value that the
-/// step updates, if the contraction is only a part of its result.
+/// step updates, if the contraction is only a part of its result, then those of the epilogue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Dot {
     /// Element type of both operands, after [`Dot::operand_types`] are converted to it: `f32`
@@ -435,6 +435,37 @@ pub struct Dot {
     pub k: Vec<DotAxis>,
     /// Where lhs, rhs and out begin.
     pub begin: [DotBegin; 3],
+    /// What is computed of the sums before anything is written.
+    pub epilogue: Option<Box<Epilogue>>,
+}
+
+/// A kernel that takes each row of a contraction's sums, which are no memory of their own, to the
+/// same row of the step's result. The sums are dense, in rows of `row` elements; where the
+/// contraction has an epilogue, `out` is the sums' type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Epilogue {
+    /// The kernel, over the elements of one row.
+    pub kernel: KernelId,
+    /// Elements of a row.
+    pub row: u64,
+    /// The kernel's parameters but the last one, which is the result.
+    pub params: Vec<EpilogueParam>,
+    /// Bytes of a row of the result.
+    pub result_row: u64,
+}
+
+/// What a parameter of an epilogue's kernel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EpilogueParam {
+    /// The sums.
+    Sums,
+    /// An operand of the step, of which each row is so many bytes after the one before.
+    Operand {
+        /// Which one.
+        operand: u32,
+        /// Bytes.
+        step: i64,
+    },
 }
 
 /// A general convolution: StableHLO's attributes with axes resolved to positions.

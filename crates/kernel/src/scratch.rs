@@ -11,11 +11,14 @@ pub const LIMIT: u64 = 1 << 20;
 /// The scratch of a library call.
 pub fn scratch(library: &Library) -> Scratch {
     let bytes = match library {
-        Library::Dot(dot) => contraction(&Contraction::of_dot(dot), dot.operand_types, dot.out),
+        Library::Dot(dot) => {
+            let one = Contraction::of_dot(dot);
+            contraction(&one, dot.operand_types, dot.out, dot.epilogue.is_some())
+        }
         Library::Convolution(conv) => Contraction::of_convolution(conv)
             .unwrap_or_default()
             .iter()
-            .map(|c| contraction(c, conv.operand_types, conv.out))
+            .map(|c| contraction(c, conv.operand_types, conv.out, false))
             .max()
             .unwrap_or(0),
         Library::Sort(sort) => sort_bytes(sort),
@@ -124,14 +127,16 @@ fn sort_bytes(sort: &Sort) -> u64 {
     if row > LIMIT { 0 } else { row }
 }
 
-fn contraction(one: &Contraction, operands: [DType; 2], out: DType) -> u64 {
+fn contraction(one: &Contraction, operands: [DType; 2], out: DType, apart: bool) -> u64 {
     let Some(arithmetic) = Arithmetic::of(operands, out) else { return 0 };
-    if let Some(thin) = Thin::of(one, operands, out) {
+    // What has an epilogue is computed by blocks.
+    if !apart && let Some(thin) = Thin::of(one, operands, out) {
         return thin.scratch();
     }
-    let [_, right, depth] = one.extents();
+    let [left, right, depth] = one.extents();
     let parts = out.parts();
-    Blocks::new(arithmetic, out, right * parts, depth * parts).layout()[3]
+    let blocks = Blocks::new(arithmetic, out, right * parts, depth * parts);
+    if apart { blocks.apart(left) } else { blocks }.layout()[3]
 }
 
 #[cfg(test)]
@@ -158,6 +163,7 @@ mod tests {
                     n: vec![axis(n, 0, 1, 1)],
                     k: vec![axis(k, 1, n as i64, 0)],
                     begin: Default::default(),
+                    epilogue: None,
                 };
                 let bytes = scratch(&Library::Dot(dot)).per_thread.0;
                 assert!(

@@ -1,21 +1,22 @@
 //! Dots and convolutions: which way each is computed, chosen when the program is compiled.
 
-use super::engine::Engine;
+use super::engine::{Engine, Finish};
 use super::lines::Lines;
 use super::plain;
 use super::thin::Thin;
 use super::tile::Machine;
 use super::tiny::Tiny;
-use crate::pool::Pool;
+use crate::pool::{KernelFn, Pool};
 use jaxrs_kernel::DType;
 use jaxrs_kernel::contraction::{Arithmetic, Contraction};
-use jaxrs_kernel::program::{Convolution, Dot, DotBegin, DotStart};
+use jaxrs_kernel::program::{Convolution, Dot, DotBegin, DotStart, Epilogue};
 
 /// A contraction or convolution, ready to run.
 pub(super) struct Contract {
     method: Method,
     scratch_step: usize,
     begin: Begin,
+    epilogue: Option<Box<Epilogue>>,
 }
 
 /// Where the tensors begin in their buffers.
@@ -54,14 +55,20 @@ impl Contract {
         machine: Machine,
         scratch_step: usize,
     ) -> Contract {
-        let block = block(Contraction::of_dot(dot), dot.operand_types, dot.out, machine);
+        let one = Contraction::of_dot(dot);
+        let block = match dot.epilogue {
+            Some(_) => Engine::new(one, dot.operand_types, dot.out, Arithmetic::F32, machine)
+                .map(|engine| Block::F32(engine.with_sums_apart())),
+            None => block(one, dot.operand_types, dot.out, machine),
+        };
         let method = match block {
             Some(block) => Method::Blocks(vec![block]),
             None => Method::PlainDot(dot.clone()),
         };
+        let epilogue = dot.epilogue.clone();
         let types = [dot.operand_types[0], dot.operand_types[1], dot.out];
         let tensors = [0, 1, 2].map(|t| (dot.begin[t].clone(), types[t].size() as isize));
-        Contract { method, scratch_step, begin: Begin { operands, tensors } }
+        Contract { method, scratch_step, begin: Begin { operands, tensors }, epilogue }
     }
 
     /// A convolution.
@@ -79,14 +86,28 @@ impl Contract {
             None => Method::PlainConvolution(conv.clone()),
         };
         let tensors = [0; 3].map(|_| (DotBegin::default(), 0));
-        Contract { method, scratch_step, begin: Begin { operands: 2, tensors } }
+        let begin = Begin { operands: 2, tensors };
+        Contract { method, scratch_step, begin, epilogue: None }
     }
 
     /// Computes the result.
     ///
     /// # Safety
     /// As [`super::LibraryStep::run`].
-    pub(super) unsafe fn run(&self, pool: &Pool, buffers: *const *mut u8, scratch: *mut u8) {
+    pub(super) unsafe fn run(
+        &self,
+        pool: &Pool,
+        buffers: *const *mut u8,
+        scratch: *mut u8,
+        kernel: Option<KernelFn>,
+    ) {
+        let operands = self.begin.operands;
+        let finish = self.epilogue.as_ref().map(|epilogue| Finish {
+            epilogue,
+            kernel: kernel.expect("an epilogue's kernel is given before the first run"),
+            buffers,
+            operands,
+        });
         // SAFETY: by the caller.
         unsafe {
             let [lhs, rhs, out] = self.begin.pointers(buffers);
@@ -103,10 +124,18 @@ impl Contract {
                             Block::ThinF64(thin) => thin.run(pool, operands, out, scratch, step),
                             Block::LinesF32(lines) => lines.run(pool, operands, out),
                             Block::LinesF64(lines) => lines.run(pool, operands, out),
-                            Block::F32(engine) => engine.run(pool, operands, out, scratch, step),
-                            Block::F64(engine) => engine.run(pool, operands, out, scratch, step),
-                            Block::I32(engine) => engine.run(pool, operands, out, scratch, step),
-                            Block::I64(engine) => engine.run(pool, operands, out, scratch, step),
+                            Block::F32(engine) => {
+                                engine.run(pool, operands, out, scratch, step, finish);
+                            }
+                            Block::F64(engine) => {
+                                engine.run(pool, operands, out, scratch, step, None);
+                            }
+                            Block::I32(engine) => {
+                                engine.run(pool, operands, out, scratch, step, None);
+                            }
+                            Block::I64(engine) => {
+                                engine.run(pool, operands, out, scratch, step, None);
+                            }
                         }
                     }
                 }

@@ -11,11 +11,12 @@ use super::packed::{Pack, PackFn, Packed, PatchFn};
 use super::source::Target;
 use super::tables::{Depth, MOST_CHECKS, Rows};
 use super::tile::{Kernels, MOST_COLUMNS, MOST_ROWS, Machine, Run, Tile, Tiled};
-use crate::pool::Pool;
+use crate::pool::{KernelFn, Pool};
 use jaxrs_kernel::DType;
 use jaxrs_kernel::contraction::{
-    Arithmetic, Blocks, Contraction, DEPTH_BLOCK, DepthAxis, RIGHT_UNIT, RowAxis, STAGED_ROWS,
+    Arithmetic, Blocks, Contraction, DEPTH_BLOCK, DepthAxis, RIGHT_UNIT, RowAxis,
 };
+use jaxrs_kernel::program::{Epilogue, EpilogueParam};
 use std::cell::RefCell;
 
 /// Multiply-adds below which a contraction stays on one thread.
@@ -26,6 +27,8 @@ const FEW_TILES: u64 = 6;
 const MOST_PANELS: usize = 64;
 /// Most axes of a group.
 const MOST_AXES: usize = 16;
+/// Most parameters of an epilogue's kernel.
+const MOST_PARAMS: usize = 16;
 
 /// A contraction ready to run, accumulated in `T`.
 pub(super) struct Engine<T: 'static> {
@@ -50,16 +53,27 @@ pub(super) struct Engine<T: 'static> {
     extents: [u64; 3],
 }
 
+/// What is computed of the sums, and with which buffers: those of the step.
+#[derive(Clone, Copy)]
+pub(super) struct Finish<'a> {
+    pub(super) epilogue: &'a Epilogue,
+    pub(super) kernel: KernelFn,
+    pub(super) buffers: *const *mut u8,
+    /// Operands of the step; the result's buffer comes after theirs.
+    pub(super) operands: usize,
+}
+
 /// Pointers that tasks share.
 #[derive(Clone, Copy)]
-struct Buffers {
+struct Buffers<'a> {
     left: *const u8,
     right: *const u8,
     out: *mut u8,
     scratch: *mut u8,
+    finish: Option<Finish<'a>>,
 }
 // SAFETY: tasks write disjoint elements of the result and their own thread's scratch.
-unsafe impl Sync for Buffers {}
+unsafe impl Sync for Buffers<'_> {}
 
 thread_local! {
     /// Too large to be cleared for each task.
@@ -171,6 +185,11 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         })
     }
 
+    /// With the sums of a block apart from the result: for an epilogue.
+    pub(super) fn with_sums_apart(self) -> Engine<T> {
+        Engine { blocks: self.blocks.apart(self.extents[0]), ..self }
+    }
+
     /// Computes the result. `operands` are in the step's order; each thread's scratch begins
     /// `scratch_step` bytes after the one before.
     ///
@@ -184,6 +203,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         out: *mut u8,
         scratch: *mut u8,
         scratch_step: usize,
+        finish: Option<Finish<'_>>,
     ) {
         let [left, right, depth] = self.extents;
         let batches = self.contraction.batches();
@@ -191,7 +211,8 @@ impl<T: Tiled + Packed + Target> Engine<T> {
             return;
         }
         let [first, second] = if self.contraction.swapped { [1, 0] } else { [0, 1] };
-        let buffers = Buffers { left: operands[first], right: operands[second], out, scratch };
+        let buffers =
+            Buffers { left: operands[first], right: operands[second], out, scratch, finish };
         let work = batches * left * right * depth.max(1);
         let alone = work < ONE_THREAD && pool.spares();
         let threads = if alone { 1 } else { pool.threads() as u64 };
@@ -245,7 +266,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
     fn task_rows(&self, left: u64, others: u64, threads: u64, depth: u64) -> u64 {
         let unit = self.kernels.rows as u64;
         let most = if self.blocks.staged {
-            STAGED_ROWS / unit * unit
+            self.blocks.staged_rows / unit * unit
         } else if depth > DEPTH_BLOCK {
             240 / unit * unit
         } else {
@@ -257,7 +278,7 @@ impl<T: Tiled + Packed + Target> Engine<T> {
 
     /// # Safety
     /// As [`Engine::run`].
-    unsafe fn task(&self, task: &Task, buffers: Buffers, work: &mut Work) {
+    unsafe fn task(&self, task: &Task, buffers: Buffers<'_>, work: &mut Work) {
         let c = &self.contraction;
         work.rows.forget();
         work.columns.forget();
@@ -289,7 +310,12 @@ impl<T: Tiled + Packed + Target> Engine<T> {
         }
         if self.blocks.staged {
             // SAFETY: by the caller.
-            unsafe { self.unstage(task, work, staged, out) };
+            unsafe {
+                match buffers.finish {
+                    Some(finish) => self.finish(task, work, staged, batch_out as i64, finish),
+                    None => self.unstage(task, work, staged, out),
+                }
+            }
         }
     }
 
@@ -561,6 +587,46 @@ impl<T: Tiled + Packed + Target> Engine<T> {
                 }
             }
             at += len as u64;
+        }
+    }
+
+    /// Runs the epilogue on each row of a task's staged sums; `first` is where the batch begins.
+    ///
+    /// # Safety
+    /// As [`Engine::run`].
+    unsafe fn finish(
+        &self,
+        task: &Task,
+        work: &mut Work,
+        staged: *const T,
+        first: i64,
+        finish: Finish<'_>,
+    ) {
+        let Finish { epilogue, kernel, buffers, operands } = finish;
+        let columns = (task.right[1] - task.right[0]) as i64;
+        work.columns.set(&self.contraction, 1, task.right[0], 1);
+        let mut pointers = [std::ptr::null_mut::<u8>(); MOST_PARAMS];
+        for row in task.left[0]..task.left[1] {
+            work.rows.set(&self.contraction, 0, row, 1);
+            let position = first + work.rows.out[0] + work.columns.out[0];
+            let (number, column) = (position / epilogue.row as i64, position % epilogue.row as i64);
+            let line = (row - task.left[0]) * self.blocks.right;
+            let sums = staged.wrapping_add(line as usize).wrapping_offset(-column as isize);
+            // SAFETY: by the caller, all rows of the operands and the result are there, and the
+            // kernel touches the sums of these columns only.
+            unsafe {
+                for (pointer, param) in pointers.iter_mut().zip(&epilogue.params) {
+                    *pointer = match *param {
+                        EpilogueParam::Sums => sums.cast_mut().cast(),
+                        EpilogueParam::Operand { operand, step } => (*buffers
+                            .add(operand as usize))
+                        .wrapping_offset((number * step) as isize),
+                    };
+                }
+                pointers[epilogue.params.len()] = (*buffers.add(operands))
+                    .wrapping_offset((number * epilogue.result_row as i64) as isize);
+                kernel(pointers.as_ptr(), column, column + columns);
+            }
         }
     }
 

@@ -49,7 +49,7 @@ use tile::Machine;
 /// A library call, ready to run.
 pub struct LibraryStep {
     call: Call,
-    comparator: OnceLock<KernelFn>,
+    kernel: OnceLock<KernelFn>,
 }
 
 enum Call {
@@ -84,14 +84,15 @@ impl LibraryStep {
                 Call::Print(print::Print::new(label, *axes, operands))
             }
         };
-        LibraryStep { call, comparator: OnceLock::new() }
+        LibraryStep { call, kernel: OnceLock::new() }
     }
 
-    /// Gives the comparison of a sort by a kernel: its buffers are one element each of a0, b0, a1,
-    /// b1, ..., then one byte that becomes whether a stands before b. Called once, before the first
-    /// run, as the kernel's address is known only when all code is compiled.
-    pub fn set_comparator(&self, comparator: KernelFn) {
-        let _ = self.comparator.set(comparator);
+    /// Gives the kernel of a step that has one. A sort's buffers are one element each of a0, b0, a1,
+    /// b1, ..., then one byte that becomes whether a stands before b; a contraction's are those of
+    /// its epilogue. Called once, before the first run, as the kernel's address is known only when
+    /// all code is compiled.
+    pub fn set_kernel(&self, kernel: KernelFn) {
+        let _ = self.kernel.set(kernel);
     }
 
     /// Runs the call. `buffers` are the operands' and then the results'.
@@ -101,13 +102,12 @@ impl LibraryStep {
     /// as the step's `sharing` allows; `scratch` has `jaxrs_kernel::scratch::scratch(library)`
     /// bytes for each of the pool's threads, aligned to 64.
     pub unsafe fn run(&self, pool: &Pool, buffers: *const *mut u8, scratch: *mut u8) {
+        let kernel = self.kernel.get().copied();
         // SAFETY: by the caller.
         unsafe {
             match &self.call {
-                Call::Contract(contract) => contract.run(pool, buffers, scratch),
-                Call::Sort(sort) => {
-                    sort.run(pool, buffers, scratch, self.comparator.get().copied());
-                }
+                Call::Contract(contract) => contract.run(pool, buffers, scratch, kernel),
+                Call::Sort(sort) => sort.run(pool, buffers, scratch, kernel),
                 Call::TopK(top_k) => top_k.run(pool, buffers, scratch),
                 Call::Linalg(linalg) => linalg.run(pool, buffers, scratch),
                 Call::Fft(fft) => fft.run(pool, buffers, scratch),

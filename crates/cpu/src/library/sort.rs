@@ -362,7 +362,7 @@ mod tests {
         let library = Library::Sort(sort.clone());
         let step = LibraryStep::new(&library, &[]);
         if let Some(comparator) = comparator {
-            step.set_comparator(comparator);
+            step.set_kernel(comparator);
         }
         let per_thread = jaxrs_kernel::scratch::scratch(&library).per_thread.0 as usize;
         for threads in [1, 3] {
@@ -480,7 +480,7 @@ mod tests {
             // A comparison that is no order still gives a permutation.
             let library = Library::Sort(sort);
             let step = LibraryStep::new(&library, &[]);
-            step.set_comparator(nonsense);
+            step.set_kernel(nonsense);
             let per_thread = jaxrs_kernel::scratch::scratch(&library).per_thread.0 as usize;
             let (mut input, mut result) = (key.clone(), vec![0u8; key.len()]);
             let pointers = [input.as_mut_ptr(), result.as_mut_ptr()];

@@ -131,6 +131,7 @@ impl DotGeneral {
             n: merge(n),
             k: merge(k),
             begin: Default::default(),
+            epilogue: None,
         })
     }
 

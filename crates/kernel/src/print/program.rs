@@ -155,8 +155,9 @@ fn call(library: &Library) -> String {
                     format!("{tensor} at {}{} ", begin.first, starts.collect::<String>())
                 })
                 .collect();
+            let epilogue = dot.epilogue.iter().map(|e| format!("then {} ", e.kernel));
             format!(
-                "dot {}x{}->{} {} {} {} {} {}",
+                "dot {}x{}->{} {} {} {} {} {}{}",
                 dot.operand_types[0],
                 dot.operand_types[1],
                 dot.out,
@@ -164,7 +165,8 @@ fn call(library: &Library) -> String {
                 axes("m", &dot.m),
                 axes("n", &dot.n),
                 axes("k", &dot.k),
-                begin.concat()
+                begin.concat(),
+                epilogue.collect::<String>()
             )
         }
         Library::Convolution(c) => format!("convolution {c:?} "),

@@ -1,5 +1,6 @@
 //! Builds the program: a kernel for each group, a step for each other op.
 
+mod epilogue;
 mod kernel;
 pub(crate) mod origin;
 mod tile;
@@ -178,6 +179,7 @@ impl<'a> Builder<'a> {
         }
         let scratch = scratch(&library);
         let step = self.step(StepKind::Library(library), operands, results, sharing, Some(origin));
+        self.sources.insert(step.id, [read, written]);
         Step { scratch, updates, ..step }
     }
 

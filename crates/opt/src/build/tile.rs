@@ -28,6 +28,7 @@ impl Builder<'_> {
     /// The steps with tiles made where they save memory, every kernel finished; `out` is what
     /// leaves the block.
     pub(super) fn finish_steps(&mut self, steps: Vec<Step>, out: &[ValueId]) -> Vec<Step> {
+        let steps = if self.tiles { self.with_epilogues(steps, out) } else { steps };
         let mut taken = vec![false; steps.len()];
         let mut tiles: FxHashMap<usize, (Vec<usize>, u64)> = FxHashMap::default();
         if self.tiles && steps.iter().filter(|s| matches!(s.kind, StepKind::Kernel(_))).count() > 1
@@ -87,7 +88,7 @@ impl Builder<'_> {
         step
     }
 
-    fn base(&self, value: ValueId) -> ValueId {
+    pub(super) fn base(&self, value: ValueId) -> ValueId {
         match self.program.values[value].storage {
             Storage::View { base, .. } => base,
             _ => value,
@@ -331,14 +332,14 @@ struct Growing {
 }
 
 /// Who makes and who reads the values of a block.
-struct Uses {
+pub(super) struct Uses {
     maker: FxHashMap<ValueId, usize>,
-    readers: FxHashMap<ValueId, Vec<usize>>,
-    leaves: FxHashSet<ValueId>,
+    pub(super) readers: FxHashMap<ValueId, Vec<usize>>,
+    pub(super) leaves: FxHashSet<ValueId>,
 }
 
 impl Uses {
-    fn new(builder: &Builder<'_>, steps: &[Step], out: &[ValueId]) -> Uses {
+    pub(super) fn new(builder: &Builder<'_>, steps: &[Step], out: &[ValueId]) -> Uses {
         let mut uses = Uses {
             maker: FxHashMap::default(),
             readers: FxHashMap::default(),

@@ -4,10 +4,12 @@
 mod collapse;
 mod dead;
 mod merge;
+mod row;
 mod walk;
 
 pub use collapse::{Rows, row_counts};
 use jaxrs_kernel::Kernel;
+pub use row::{RowKernel, of_one_row};
 
 /// Merges loops and removes what is dead: right after the kernel is built.
 pub fn tidy(kernel: &mut Kernel) {

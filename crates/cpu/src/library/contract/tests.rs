@@ -5,7 +5,9 @@ use super::super::tests::{Random, aligned, machines};
 use super::plain;
 use crate::pool::Pool;
 use jaxrs_kernel::DType;
-use jaxrs_kernel::program::{Convolution, Dot, DotAxis, DotStart, Library, SpatialAxis};
+use jaxrs_kernel::program::{
+    Convolution, Dot, DotAxis, DotStart, Epilogue, EpilogueParam, KernelId, Library, SpatialAxis,
+};
 
 const TYPES: [([DType; 2], DType); 20] = {
     use DType as D;
@@ -109,6 +111,7 @@ fn random_dot(types: [DType; 2], out: DType, random: &mut Random) -> (Dot, [u64;
         n: (0..nn).map(|i| axis(n[i], 0, rs[nb + i], os[nb + nm + i])).collect(),
         k: (0..nk).map(|i| axis(k[i], ls[nb + nm + i], rs[nb + nn + i], 0)).collect(),
         begin: Default::default(),
+        epilogue: None,
     };
     let len = |shape: &[u64]| shape.iter().product();
     (dot, [len(&lhs), len(&rhs), len(&result)])
@@ -121,6 +124,90 @@ fn dots() {
         for _ in 0..12 {
             let (dot, lens) = random_dot(types, out, &mut random);
             check(&Library::Dot(dot), types, out, lens, &mut random);
+        }
+    }
+}
+
+/// `result[j] = 2 * sums[j] + row[j] + column[0]`, as bytes: a kernel of one row.
+unsafe extern "C" fn finish(buffers: *const *mut u8, lo: i64, hi: i64) {
+    // SAFETY: by the test, the buffers begin where their rows do.
+    unsafe {
+        let [sums, row, column, result] = [0, 1, 2, 3].map(|n| (*buffers.add(n)).cast::<f32>());
+        for j in lo as usize..hi as usize {
+            let sum = 2.0 * *sums.wrapping_add(j) + *row.wrapping_add(j) + *column;
+            *result.cast::<u8>().wrapping_add(j) = sum as i64 as u8;
+        }
+    }
+}
+
+/// Rows beyond a block, columns beyond a block, batches, and depths of several blocks.
+#[test]
+fn epilogues() {
+    let mut random = Random::new(9);
+    let axis = |extent, lhs, rhs, out| DotAxis { extent, lhs, rhs, out };
+    for (types, [b, m, n, k]) in [
+        ([DType::F32, DType::F32], [1, 40, 33, 5]),
+        ([DType::F32, DType::F32], [3, 37, 300, 20]),
+        ([DType::BF16, DType::BF16], [2, 131, 64, 300]),
+        ([DType::F16, DType::F32], [1, 150, 530, 600]),
+    ] {
+        let plain = Dot {
+            operand_types: types,
+            out: DType::F32,
+            batch: vec![axis(b, (m * k) as i64, (k * n) as i64, (m * n) as i64)],
+            m: vec![axis(m, k as i64, 0, n as i64)],
+            n: vec![axis(n, 0, 1, 1)],
+            k: vec![axis(k, 1, n as i64, 0)],
+            begin: Default::default(),
+            epilogue: None,
+        };
+        let epilogue = Epilogue {
+            kernel: KernelId::from_u32(0),
+            row: n,
+            params: vec![
+                EpilogueParam::Sums,
+                EpilogueParam::Operand { operand: 2, step: 0 },
+                EpilogueParam::Operand { operand: 3, step: 4 },
+            ],
+            result_row: n,
+        };
+        let lhs = random.elements(types[0], b * m * k);
+        let rhs = random.elements(types[1], b * k * n);
+        let (row, column) = (random.elements(DType::F32, n), random.elements(DType::F32, b * m));
+        let mut sums = aligned((4 * b * m * n) as usize);
+        let buffers =
+            plain::Buffers { lhs: lhs.as_ptr(), rhs: rhs.as_ptr(), out: sums.as_mut_ptr() };
+        // SAFETY: the buffers have the lengths that the shapes say.
+        unsafe { plain::dot(&plain, &Pool::shared(1), buffers) };
+        let mut expected = vec![0u8; (b * m * n) as usize];
+        for i in 0..(b * m) as usize {
+            let buffers = [
+                sums.as_mut_ptr().wrapping_add(4 * i * n as usize),
+                row.as_ptr().cast_mut(),
+                column.as_ptr().cast_mut().wrapping_add(4 * i),
+                expected.as_mut_ptr().wrapping_add(i * n as usize),
+            ];
+            // SAFETY: as above.
+            unsafe { finish(buffers.as_ptr(), 0, n as i64) };
+        }
+        let library = Library::Dot(Dot { epilogue: Some(Box::new(epilogue)), ..plain });
+        let per_thread = jaxrs_kernel::scratch::scratch(&library).per_thread.0 as usize;
+        let operands = vec![(DType::F32, vec![]); 4];
+        for machine in machines() {
+            let step = LibraryStep::with(&library, &operands, machine);
+            step.set_kernel(finish);
+            for threads in [1, 3] {
+                let pool = Pool::shared(threads);
+                let mut scratch = aligned(per_thread * pool.threads());
+                scratch.fill(0xff);
+                let mut result = vec![0x5au8; expected.len()];
+                let operands = [&lhs[..], &rhs, &row, &column];
+                let [a, b, c, d] = operands.map(|bytes| bytes.as_ptr().cast_mut());
+                let pointers = [a, b, c, d, result.as_mut_ptr()];
+                // SAFETY: as above; the scratch has the bytes for the pool's threads.
+                unsafe { step.run(&pool, pointers.as_ptr(), scratch.as_mut_ptr()) };
+                assert_eq!(result, expected, "{machine:?}, {threads} threads: {library:?}");
+            }
         }
     }
 }
@@ -145,6 +232,7 @@ fn thin_dots() {
                     n: vec![axis(n, 0, rn, 1)],
                     k: vec![axis(k, lk, rk, 0)],
                     begin: Default::default(),
+                    epilogue: None,
                 };
                 if form == 0 || matches!(out, DType::F32 | DType::F64) {
                     let lens = [m * k, n * k, m * n];
@@ -171,6 +259,7 @@ fn tiny_dots() {
                 n: vec![axis(n, 0, 1, 1)],
                 k: vec![axis(k, 1, n as i64, 0)],
                 begin: Default::default(),
+                epilogue: None,
             };
             let lens = [b * m * k, b * n * k, b * m * n];
             check(&Library::Dot(dot), types, out, lens, &mut random);
@@ -276,6 +365,7 @@ fn empty_dots() {
                 n: vec![axis(n, 0, 1, 1)],
                 k: vec![axis(k, 1, n as i64, 0)],
                 begin: Default::default(),
+                epilogue: None,
             };
             check(&Library::Dot(dot), types, out, [m * k, k * n, m * n], &mut random);
         }
