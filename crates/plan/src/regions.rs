@@ -123,10 +123,13 @@ fn pack(tenants: &[Tenant], effort: &impl Fn(usize) -> Effort) -> Solution {
     // The values alone, then each scratch where it first fits.
     let alone: Vec<usize> = (0..tenants.len()).filter(|&i| !is_scratch(i)).collect();
     let values = Problem { rows: alone.iter().map(|&i| row(&tenants[i])).collect() };
-    let values = quick(&values);
+    let mut packed = quick(&values);
+    if packed.height > packed.lower_bound {
+        packed = values.solve(Effort { comparisons: effort.comparisons / 2 });
+    }
     let mut first = free.clone();
     for (i, row) in first.rows.iter_mut().enumerate() {
-        row.offset = alone.binary_search(&i).ok().map(|at| values.offsets[at]);
+        row.offset = alone.binary_search(&i).ok().map(|at| packed.offsets[at]);
     }
     for solution in [quick(&first), low, lowest] {
         if cost(&solution) < cost(&best) {
