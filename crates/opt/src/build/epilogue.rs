@@ -101,10 +101,14 @@ impl Builder<'_> {
         (steps[kernel.operands.len()] == row as i64).then_some(())?;
         let result_row = row * size(kernel.operands.len());
         let epilogue = Box::new(Epilogue { kernel: id, row, params, result_row });
-        self.program.kernels[id] = one;
-        let origin = self.origin(&read, &to);
         let library = Library::Dot(Dot { epilogue: Some(epilogue), ..contraction });
         let scratch = scratch::scratch(&library);
+        if scratch.per_thread >= self.program.values[sums].bytes() {
+            // Finishing them block by block would take more memory than the sums do.
+            return None;
+        }
+        self.program.kernels[id] = one;
+        let origin = self.origin(&read, &to);
         let kind = StepKind::Library(library);
         let step = self.step(kind, operands, kernel.results, vec![sharing], Some(origin));
         self.sources.insert(step.id, [read, to]);

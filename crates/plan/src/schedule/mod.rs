@@ -182,7 +182,7 @@ impl Found<'_> {
         let scratch = self.graph.inside.iter().any(|i| i.read[0] != i.read[1]);
         for measure in 0..=usize::from(scratch) {
             let need = |cost: Cost| [cost.peak, cost.values][measure];
-            let mut work = Work((1_000 + 130 * n).min(2_000_000));
+            let mut work = Work((2_000 + 260 * n).min(2_000_000));
             if need(self.best().cost) > self.bound[measure] && reach.is_some() {
                 self.whole(&blocks, measure, &mut work);
             }
