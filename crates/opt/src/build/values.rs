@@ -54,7 +54,7 @@ impl Builder<'_> {
             };
             self.new_value(name, op_name, ty, storage, location)
         } else {
-            // A step may make a whole of which only the newest version is read: it is memory as well.
+            debug_assert!(self.fused.forms[value].stored, "{name} has no memory");
             self.new_value(name, op_name, ty, Storage::Own, location)
         };
         self.values[value] = made.into();

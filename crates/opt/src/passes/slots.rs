@@ -12,7 +12,7 @@ mod plan;
 
 use super::rewrite::{self, Rewriter};
 use jaxrs_ir::ops::{BroadcastInDim, DynamicSlice, DynamicUpdateSlice, Empty, Reshape, Transpose};
-use jaxrs_ir::{Function, Literal, Location, Op, OpId, TensorType, ValueId};
+use jaxrs_ir::{BlockId, Function, Literal, Location, Op, OpId, TensorType, ValueId};
 use jaxrs_kernel::DType;
 use plan::{Begin, Plan, Start};
 use rustc_hash::FxHashMap;
@@ -37,8 +37,8 @@ struct State {
     plan: Plan,
     /// The newest tensor of each whole, by the op that makes the whole in the text.
     tails: FxHashMap<OpId, ValueId>,
-    /// Values made by the ops visited last, whose parts are to be written.
-    waiting: Vec<(ValueId, OpId)>,
+    /// Values made by the ops visited last, whose parts are to be written, each in its block.
+    waiting: Vec<(ValueId, OpId, BlockId)>,
     /// For each value that is a part by now: the whole and the number of the part.
     placed: FxHashMap<ValueId, (OpId, usize)>,
 }
@@ -53,7 +53,7 @@ impl State {
         }
         for &result in &data.results {
             if self.plan.parts.contains_key(&result) {
-                self.waiting.push((result, op));
+                self.waiting.push((result, op, r.block));
             }
         }
         if !own {
@@ -70,9 +70,12 @@ impl State {
         Some(vec![self.tail(r, op, &data.location)])
     }
 
-    /// Writes the parts that the last op made.
+    /// Writes the parts that the last op made; not into a region of the op after it.
     fn write_waiting(&mut self, r: &mut Rewriter<'_>) {
-        for (value, maker) in std::mem::take(&mut self.waiting) {
+        let (here, outside): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|part| part.2 == r.block);
+        self.waiting = outside;
+        for (value, maker, _) in here {
             let (whole, number) = self.plan.parts[&value];
             let location = r.f.ops[maker].location.clone();
             let moved = self.plan.wholes[&whole].parts[number].moved.clone();
