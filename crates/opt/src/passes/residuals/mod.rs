@@ -10,7 +10,7 @@
 //! run in the first one.
 //!
 //! A carry is the same carry's next value, an iteration before: where that is saved or can be made
-//! again, the carry itself is not saved ([`decide`]).
+//! again, the carry itself is not saved (`decide`).
 
 mod decide;
 mod graph;

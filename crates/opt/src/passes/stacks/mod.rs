@@ -1,13 +1,13 @@
 //! What leaves a loop as a stacked result, one slot filled in each step, and is used only in part
 //! or reduced never exists: the loop carries the part or the accumulator instead.
 //!
-//! * [`slots`] finds the carries that a loop fills slot by slot.
-//! * [`forms`] follows the values made of them that have one piece a step: elementwise results,
+//! * `slots` finds the carries that a loop fills slot by slot.
+//! * `forms` follows the values made of them that have one piece a step: elementwise results,
 //!   broadcasts, reshapes, reductions of other axes, windows of steps.
-//! * [`uses`] decides: a reduction over the steps becomes an accumulator, one step's piece a carry
+//! * `uses` decides: a reduction over the steps becomes an accumulator, one step's piece a carry
 //!   (or nothing, if the loop carries it anyway), and any other value made of the stacked results is
 //!   stacked in their place where that is no larger.
-//! * [`pieces`] makes what the body computes in one step; [`carries`] puts it into the loop.
+//! * `pieces` makes what the body computes in one step; `carries` puts it into the loop.
 //!
 //! * [`previous`] and [`peel`], passes of their own, make steps read their predecessor's slot.
 //!
