@@ -1,7 +1,7 @@
 //! Contractions whose result is only put into a larger tensor: they write it there.
 
-use super::strided::{self, Start, Strided};
-use super::{Into, base, constant};
+use super::strided::{self, Start, Strided, known};
+use super::{Into, base};
 use crate::passes::counter::Counted;
 use cranelift_entity::SecondaryMap;
 use jaxrs_ir::lower::Lowering;
@@ -76,21 +76,9 @@ fn window(f: &Function, whole: ValueId, part: ValueId, starts: &[ValueId]) -> St
     for (axis, &index) in starts.iter().enumerate() {
         let high = (f.ty(whole).shape[axis] - f.ty(part).shape[axis]) as i64;
         let stride = place.strides[axis];
-        match known(f, index, high) {
-            Some(start) => place.first += start * stride,
-            None => place.starts.push(Start { index, high, stride }),
-        }
+        place.begin_at(f, Start { index, high, stride });
     }
     place
-}
-
-/// An index that is clamped to `0..=high`, if it is known.
-fn known(f: &Function, index: ValueId, high: i64) -> Option<i64> {
-    if high == 0 {
-        return Some(0);
-    }
-    let value = constant(f, index)?.wide_int(0);
-    Some(value.clamp(0, i128::from(high)) as i64)
 }
 
 /// What a slice of the tensor that an op updates has of what the op writes.

@@ -36,6 +36,14 @@ impl Strided {
     pub(super) fn whole(f: &Function, value: ValueId) -> Strided {
         Strided { base: value, strides: dense(f.ty(value)), first: 0, starts: Vec::new() }
     }
+
+    /// Moves it by an index, now if that is known.
+    pub(super) fn begin_at(&mut self, f: &Function, start: Start) {
+        match known(f, start.index, start.high) {
+            Some(index) => self.first += index * start.stride,
+            None => self.starts.push(start),
+        }
+    }
 }
 
 /// The value through the transposes, reshapes, repetitions and slices that make it, as far as
@@ -53,6 +61,15 @@ pub(super) fn strided(f: &Function, value: ValueId, outer: &dyn Fn(ValueId) -> b
         }
     }
     best
+}
+
+/// An index that is clamped to `0..=high`, if it is known.
+pub(super) fn known(f: &Function, index: ValueId, high: i64) -> Option<i64> {
+    if high == 0 {
+        return Some(0);
+    }
+    let value = constant(f, index)?.wide_int(0);
+    Some(value.clamp(0, i128::from(high)) as i64)
 }
 
 fn dense(ty: &TensorType) -> Vec<i64> {
@@ -120,15 +137,8 @@ fn along(f: &Function, chain: &[ValueId]) -> Option<Strided> {
             Op::DynamicSlice(slice) => {
                 for (axis, &index) in data.operands[1..].iter().enumerate() {
                     let high = (from[axis] - slice.sizes[axis]) as i64;
-                    let stride = strides[axis];
-                    match constant(f, index) {
-                        _ if high == 0 => {}
-                        Some(known) => {
-                            let known = known.wide_int(0).clamp(0, i128::from(high));
-                            place.first += known as i64 * stride;
-                        }
-                        None => place.starts.push(Start { index, high, stride }),
-                    }
+                    let stride = place.strides[axis];
+                    place.begin_at(f, Start { index, high, stride });
                 }
                 place.strides
             }

@@ -36,7 +36,7 @@ pub fn run(function: &mut Function) {
     let body = function.body;
     let mut changed = false;
     // What a loop no longer stacks may be all that an inner or an earlier one did.
-    while block(function, body) {
+    while each_loop(function, body, unstack) {
         dce::run(function);
         loops::run(function);
         dce::run(function);
@@ -49,25 +49,31 @@ pub fn run(function: &mut Function) {
     }
 }
 
-fn block(f: &mut Function, id: BlockId) -> bool {
+/// What is done to a loop that counts, in its block; whether anything was.
+type Visit = fn(&mut Function, BlockId, &Counted) -> bool;
+
+/// Visits every loop that counts, inner ones first; says whether any was changed.
+fn each_loop(f: &mut Function, id: BlockId, visit: Visit) -> bool {
     let mut changed = false;
     for op in f.blocks[id].ops.clone() {
         if region::is_control(f, op) {
             for inner in f.ops[op].regions.clone() {
-                changed |= block(f, inner);
+                changed |= each_loop(f, inner, visit);
             }
         }
-        if !matches!(f.ops[op].op, Op::While(_)) {
-            continue;
-        }
-        let Some(counted) = Counted::of(f, op) else { continue };
-        let filled = slots::filled(&counted, f);
-        let at = f.blocks[id].ops.iter().position(|&other| other == op);
-        let (Some(at), false) = (at, filled.is_empty()) else { continue };
-        let wanted = uses::find(f, id, &f.blocks[id].ops[at + 1..], &counted, &filled);
-        if let Some(wanted) = wanted {
-            changed |= carries::rewrite(f, id, &counted, &filled, &wanted).is_ok();
+        if matches!(f.ops[op].op, Op::While(_))
+            && let Some(counted) = Counted::of(f, op)
+        {
+            changed |= visit(f, id, &counted);
         }
     }
     changed
+}
+
+fn unstack(f: &mut Function, id: BlockId, counted: &Counted) -> bool {
+    let filled = slots::filled(counted, f);
+    let at = f.blocks[id].ops.iter().position(|&other| other == counted.op);
+    let (Some(at), false) = (at, filled.is_empty()) else { return false };
+    let wanted = uses::find(f, id, &f.blocks[id].ops[at + 1..], counted, &filled);
+    wanted.is_some_and(|wanted| carries::rewrite(f, id, counted, &filled, &wanted).is_ok())
 }

@@ -18,7 +18,7 @@ const MANY: usize = 128;
 /// Peels every loop that gains by it.
 pub fn run(function: &mut Function) {
     let body = function.body;
-    if block(function, body) {
+    if super::each_loop(function, body, visit) {
         trips::run(function);
         loops::run(function);
         fold::run(function);
@@ -28,22 +28,8 @@ pub fn run(function: &mut Function) {
     }
 }
 
-fn block(f: &mut Function, id: BlockId) -> bool {
-    let mut changed = false;
-    for op in f.blocks[id].ops.clone() {
-        if region::is_control(f, op) {
-            for inner in f.ops[op].regions.clone() {
-                changed |= block(f, inner);
-            }
-        }
-        if matches!(f.ops[op].op, Op::While(_))
-            && let Some(counted) = Counted::of(f, op)
-            && let Some(odd) = odd_step(f, &counted)
-        {
-            changed |= peel(f, id, &counted, odd).is_ok();
-        }
-    }
-    changed
+fn visit(f: &mut Function, id: BlockId, counted: &Counted) -> bool {
+    odd_step(f, counted).is_some_and(|odd| peel(f, id, counted, odd).is_ok())
 }
 
 /// A tensor that one step, the first or the last, takes from elsewhere than the others.

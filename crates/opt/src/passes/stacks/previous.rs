@@ -20,28 +20,17 @@ const SMALL: u64 = 1024;
 /// Rewrites every loop whose carry is what it stacks.
 pub fn run(function: &mut Function) {
     let body = function.body;
-    if block(function, body) {
+    if super::each_loop(function, body, visit) {
         loops::run(function);
         dce::run(function);
     }
 }
 
-fn block(f: &mut Function, id: BlockId) -> bool {
+fn visit(f: &mut Function, id: BlockId, counted: &Counted) -> bool {
     let mut changed = false;
-    for op in f.blocks[id].ops.clone() {
-        if region::is_control(f, op) {
-            for inner in f.ops[op].regions.clone() {
-                changed |= block(f, inner);
-            }
-        }
-        if !matches!(f.ops[op].op, Op::While(_)) {
-            continue;
-        }
-        let Some(counted) = Counted::of(f, op) else { continue };
-        for fill in filled(&counted, f) {
-            if let Some(carry) = stacked_carry(f, id, op, &fill) {
-                changed |= rewrite(f, id, &counted, &fill, carry).is_ok();
-            }
+    for fill in filled(counted, f) {
+        if let Some(carry) = stacked_carry(f, id, counted.op, &fill) {
+            changed |= rewrite(f, id, counted, &fill, carry).is_ok();
         }
     }
     changed
