@@ -1,29 +1,23 @@
 //! Programs compiled with and without fusion and run by interpretation give what the interpreter of
 //! the IR gives.
 
+mod common;
+
 use jaxrs_ir::{DType, Literal, Module, TensorType, interpret, text};
 use jaxrs_opt::{FusionMode, Options, compile, execute};
 use std::path::{Path, PathBuf};
 
-/// Elements of a type from a position in SplitMix64's stream, small and positive.
+/// Elements of a type, small and positive.
 fn pattern(ty: &TensorType, argument: u64) -> Literal {
-    let mut bytes = Vec::new();
-    for position in 0..ty.len() * ty.dtype.parts() {
-        let mut z = (argument << 40).wrapping_add(position).wrapping_add(1);
-        z = z.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
+    common::elements(ty, argument, |z, part| {
         let unit = (z >> 40) as f32 / 16_777_216.0 + 0.25;
-        let bits = match ty.dtype.part() {
+        match part {
             DType::F64 => f64::from(unit).to_bits(),
             dtype if dtype.is_float() => u64::from(unit.to_bits()),
             DType::I1 => z & 1,
             _ => z % 3,
-        };
-        bytes.extend(jaxrs_ir::literal::narrow(bits, ty.dtype.part()));
-    }
-    Literal::dense(ty.clone(), bytes)
+        }
+    })
 }
 
 fn check(path: &Path, run: bool) -> Result<(), String> {

@@ -4,6 +4,8 @@
 //! The first line of a file says `// at most N bytes`; a second one may say
 //! `// without OP, OP`: ops that must not be left.
 
+mod common;
+
 use jaxrs_ir::{DType, Literal, TensorType, interpret, text};
 use jaxrs_kernel::program::StepKind;
 use jaxrs_opt::{FusionMode, Options, compile, execute};
@@ -70,26 +72,18 @@ fn check(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Elements from a position in SplitMix64's stream: around 0, or small integers, a few negative.
+/// Elements around 0, or small integers, a few negative.
 fn pattern(ty: &TensorType, argument: u64) -> Literal {
-    let mut bytes = Vec::new();
-    for position in 0..ty.len() * ty.dtype.parts() {
-        let mut z = (argument << 40).wrapping_add(position).wrapping_add(1);
-        z = z.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
+    common::elements(ty, argument, |z, part| {
         let unit = (z >> 40) as f32 / 8_388_608.0 - 1.0;
-        let bits = match ty.dtype.part() {
+        match part {
             DType::F64 => f64::from(unit).to_bits(),
             DType::BF16 => u64::from(unit.to_bits() & 0xFFFF_0000),
             dtype if dtype.is_float() => u64::from(unit.to_bits()),
             DType::I1 => z & 1,
             _ => (z % 37).wrapping_sub(2),
-        };
-        bytes.extend(jaxrs_ir::literal::narrow(bits, ty.dtype.part()));
-    }
-    Literal::dense(ty.clone(), bytes)
+        }
+    })
 }
 
 fn close(got: &Literal, expected: &Literal) -> Result<(), String> {

@@ -9,6 +9,7 @@
 //!   it will, comes right before that one.
 
 use super::bound::{Reach, Set, has, members, put};
+use super::dag;
 use super::graph::Graph;
 use super::load::{Both, Load, in_place};
 
@@ -108,29 +109,12 @@ impl Blocks {
 
     /// The blocks in an order of steps, each where its last step stands if it can.
     pub(crate) fn sorted(&self, order: &[u32]) -> Vec<u32> {
-        use std::cmp::Reverse;
         let mut at = vec![0u32; order.len()];
         for (i, &s) in order.iter().enumerate() {
             at[s as usize] = i as u32;
         }
-        let key = |b: u32| {
-            let last = self.steps[b as usize].iter().map(|&s| at[s as usize]).max();
-            Reverse((last.unwrap_or(0), b))
-        };
-        let mut waits: Vec<usize> = self.predecessors.iter().map(Vec::len).collect();
-        let mut ready: std::collections::BinaryHeap<_> =
-            (0..waits.len() as u32).filter(|&b| waits[b as usize] == 0).map(key).collect();
-        let mut sorted = Vec::with_capacity(waits.len());
-        while let Some(Reverse((_, block))) = ready.pop() {
-            sorted.push(block);
-            for &next in &self.successors[block as usize] {
-                waits[next as usize] -= 1;
-                if waits[next as usize] == 0 {
-                    ready.push(key(next));
-                }
-            }
-        }
-        sorted
+        let last = |b: u32| self.steps[b as usize].iter().map(|&s| at[s as usize]).max();
+        dag::sorted(&self.predecessors, &self.successors, |b| last(b).unwrap_or(0))
     }
 
     /// Cuts the blocks where all of any size stand before or after: those between two cuts, in the

@@ -1,6 +1,9 @@
 //! A directed graph that stays acyclic while edges are added (Pearce and Kelly, "A dynamic
 //! topological sort algorithm for directed acyclic graphs", 2006).
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 /// Nodes `0..n` in a topological order that is kept up to date.
 #[derive(Clone, Debug)]
 pub(crate) struct Dag {
@@ -92,6 +95,30 @@ impl Dag {
         }
         true
     }
+}
+
+/// The nodes of an acyclic graph, each after its predecessors; of those that could be next, the one
+/// with the least key.
+pub(crate) fn sorted<K: Ord>(
+    predecessors: &[Vec<u32>],
+    successors: &[Vec<u32>],
+    key: impl Fn(u32) -> K,
+) -> Vec<u32> {
+    let mut waits: Vec<usize> = predecessors.iter().map(Vec::len).collect();
+    let entry = |node: u32| Reverse((key(node), node));
+    let free = (0..waits.len() as u32).filter(|&node| waits[node as usize] == 0);
+    let mut ready: BinaryHeap<_> = free.map(entry).collect();
+    let mut order = Vec::with_capacity(waits.len());
+    while let Some(Reverse((_, node))) = ready.pop() {
+        order.push(node);
+        for &next in &successors[node as usize] {
+            waits[next as usize] -= 1;
+            if waits[next as usize] == 0 {
+                ready.push(entry(next));
+            }
+        }
+    }
+    order
 }
 
 #[cfg(test)]

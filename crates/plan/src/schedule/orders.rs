@@ -1,8 +1,9 @@
 //! Candidate orders of a graph.
 
+use super::dag;
 use super::graph::Graph;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 
 /// Which of equally good steps comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,21 +22,7 @@ fn made(graph: &Graph, step: u32) -> u64 {
 
 /// The order nearest to the present one.
 pub(crate) fn source(graph: &Graph) -> Vec<u32> {
-    let n = graph.reads.len();
-    let mut waits: Vec<usize> = graph.dag.predecessors.iter().map(Vec::len).collect();
-    let mut ready: BinaryHeap<Reverse<u32>> =
-        (0..n as u32).filter(|&s| waits[s as usize] == 0).map(Reverse).collect();
-    let mut order = Vec::with_capacity(n);
-    while let Some(Reverse(step)) = ready.pop() {
-        order.push(step);
-        for &next in &graph.dag.successors[step as usize] {
-            waits[next as usize] -= 1;
-            if waits[next as usize] == 0 {
-                ready.push(Reverse(next));
-            }
-        }
-    }
-    order
+    dag::sorted(&graph.dag.predecessors, &graph.dag.successors, |step| step)
 }
 
 /// The ready step first that gives back most, less what it takes.
