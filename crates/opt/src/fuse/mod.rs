@@ -13,7 +13,7 @@ use cranelift_entity::SecondaryMap;
 use jaxrs_ir::lower::Lowering;
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueDef, ValueId, ops};
 use rustc_hash::{FxHashMap, FxHashSet};
-pub(crate) use slots::{is_apart_in_steps, reads};
+pub(crate) use slots::{is_apart_in_steps, reads, uses};
 pub use strided::{Start, Strided};
 
 /// A splat constant of at most so many bytes that must be memory is a constant of the program; a

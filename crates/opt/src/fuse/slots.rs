@@ -9,7 +9,7 @@ use jaxrs_ir::{Function, Op, OpId, ValueId, ops};
 use jaxrs_kernel::program::Library;
 
 /// How often each value is used, by ops and as what a block returns.
-pub(super) fn uses(f: &Function) -> SecondaryMap<ValueId, u32> {
+pub(crate) fn uses(f: &Function) -> SecondaryMap<ValueId, u32> {
     let mut uses = SecondaryMap::new();
     for block in f.blocks.values() {
         let operands = block.ops.iter().flat_map(|&op| &f.ops[op].operands);

@@ -12,6 +12,7 @@ pub mod inline;
 pub mod loops;
 pub mod masks;
 pub mod onehot;
+pub mod pads;
 pub mod private;
 pub mod products;
 pub mod region;
