@@ -477,6 +477,7 @@ mod tests {
     use crate::schedule::bound::{Reach, bound};
     use crate::schedule::dag::Dag;
     use crate::schedule::graph::Item;
+    use crate::schedule::orders;
 
     /// A random graph in which each step makes a value; some share with an operand.
     fn random(seed: u64, n: usize) -> Graph {
@@ -584,6 +585,21 @@ mod tests {
                 let (order, need) = beamed.expect("an order");
                 assert_eq!(graph.cost(&blocks.flat(&order)).peak, need);
             }
+        }
+    }
+
+    #[test]
+    fn steps_as_late_as_they_can_stand_need_no_more() {
+        for seed in 0..2000 {
+            let graph = random(seed, 4 + seed as usize % 12);
+            let order = orders::source(&graph);
+            let late = orders::late(&graph, &order);
+            let place = |step: u32| late.iter().position(|&s| s == step);
+            for (step, after) in graph.dag.successors.iter().enumerate() {
+                assert!(after.iter().all(|&t| place(step as u32) < place(t)), "seed {seed}");
+            }
+            let [early, late] = [&order, &late].map(|order| graph.cost(order));
+            assert!(late.values <= early.values, "seed {seed}");
         }
     }
 }

@@ -156,8 +156,11 @@ struct Found<'a> {
 
 impl Found<'_> {
     fn add(&mut self, name: &'static str, order: Vec<u32>) {
+        let later = orders::late(self.graph, &order);
+        let costs = [&order, &later].map(|order| self.graph.cost(order));
+        let better = (costs[1].peak, costs[1].values) < (costs[0].peak, costs[0].values);
+        let (order, cost) = if better { (later, costs[1]) } else { (order, costs[0]) };
         if self.orders.iter().all(|c| c.order != order) {
-            let cost = self.graph.cost(&order);
             self.orders.push(Candidate { name, order, cost });
         }
     }

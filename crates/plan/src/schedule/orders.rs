@@ -166,3 +166,33 @@ pub(crate) fn backwards(graph: &Graph) -> Vec<u32> {
     order.reverse();
     order
 }
+
+/// The order with each step that gives nothing back as late as it can stand: what it makes is live
+/// for less long. Only its scratch may come at a worse time.
+pub(crate) fn late(graph: &Graph, order: &[u32]) -> Vec<u32> {
+    // Where a step stands: right before the step at a position, the deepest first.
+    type Place = (u32, Reverse<u32>);
+    let mut places: Vec<Place> = vec![(0, Reverse(0)); order.len()];
+    // Of each item, its last reader so far.
+    let mut last: Vec<Option<Place>> = vec![None; graph.items.len()];
+    for (at, &step) in order.iter().enumerate().rev() {
+        let s = step as usize;
+        let stay = (at as u32, Reverse(0));
+        let reads = || graph.reads[s].iter().filter(|&&i| !graph.items[i as usize].kept);
+        let gives = reads().any(|&i| last[i as usize].is_none());
+        let read = reads().filter_map(|&i| last[i as usize]);
+        let next = graph.dag.successors[s].iter().map(|&t| places[t as usize]).min();
+        let place = match next.map(|next| read.chain([next]).min().unwrap_or(next)) {
+            Some((position, Reverse(depth))) if !gives => (position, Reverse(depth + 1)),
+            _ => stay,
+        };
+        places[s] = place;
+        for &item in &graph.reads[s] {
+            let known = &mut last[item as usize];
+            *known = (*known).max(Some(place));
+        }
+    }
+    let mut moved = order.to_vec();
+    moved.sort_by_key(|&step| places[step as usize]);
+    moved
+}
