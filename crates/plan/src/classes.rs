@@ -57,6 +57,11 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// The step that writes at a point and holds no others.
+    pub(crate) fn writer(&self, at: Point) -> Option<&'a Step> {
+        self.writers.get(at as usize / 2).copied().flatten()
+    }
+
     fn runs_alone(&self, step: &Step) -> bool {
         match step.kind {
             StepKind::Kernel(kernel) => self.threads == 1 || self.kernels[kernel].range.is_none(),
@@ -256,9 +261,7 @@ impl Classes {
     /// Whether the step that writes at the point puts a value of class `born` over an operand of
     /// class `dying`.
     fn replaces(&self, context: &Context<'_>, at: Point, dying: ValueId, born: ValueId) -> bool {
-        let Some(step) = context.writers.get(at as usize / 2).copied().flatten() else {
-            return false;
-        };
+        let Some(step) = context.writer(at) else { return false };
         let class = |value: ValueId| self.find(context.roots.root(value).value);
         if step.results.iter().any(|&v| class(v) == dying) {
             return false;

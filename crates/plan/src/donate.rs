@@ -6,7 +6,6 @@
 //! comes first, then one that the result is computed from, then the smallest.
 
 use crate::classes::{Classes, Conflict, Context};
-use crate::readers::Readers;
 use crate::walk::visit;
 use jaxrs_kernel::program::{Donation, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -74,6 +73,7 @@ impl<'a> Matching<'a> {
             }
         }
         donors.sort_unstable();
+        let named: FxHashSet<u32> = donors.iter().filter_map(|d| d.2).collect();
         let read_by = operands_of_results(context, classes);
         let mut candidates = FxHashMap::default();
         let mut tests = 0;
@@ -83,7 +83,10 @@ impl<'a> Matching<'a> {
             let mut fitting: Vec<(u32, u64, u32)> = donors
                 [donors.partition_point(|d| d.0 < bytes)..]
                 .iter()
-                .filter(|d| !strict || d.2 == Some(result))
+                .filter(|d| match d.2 {
+                    Some(wanted) => !strict || wanted == result,
+                    None => !strict || !named.contains(&result),
+                })
                 .map(|&(size, donor, preferred)| {
                     let rank = match preferred {
                         Some(wanted) if wanted == result => 0,
@@ -203,57 +206,4 @@ fn operands_of_results(context: &Context<'_>, classes: &Classes) -> FxHashMap<u3
         }
     });
     found
-}
-
-/// Why a donated argument's buffer became no result.
-pub(crate) fn refusal(
-    context: &Context<'_>,
-    classes: &Classes,
-    readers: &Readers,
-    argument: u32,
-) -> String {
-    let program = context.program;
-    let parameter = program.parameters[argument as usize];
-    let bytes = context.bytes(parameter.value);
-    if bytes == 0 {
-        return "it has no bytes".into();
-    }
-    let root = context.roots.root(parameter.value).value;
-    let unused = readers.last(root).is_none();
-    let used = if unused { "the program does not use it; " } else { "" };
-    let smaller: Vec<u32> = (0..program.results.len() as u32)
-        .filter(|&i| {
-            let size = context.bytes(program.results[i as usize]);
-            size > 0 && size <= bytes
-        })
-        .collect();
-    if program.results.iter().all(|&v| context.bytes(v) == 0) {
-        return format!("{used}the program returns no bytes");
-    }
-    if smaller.is_empty() {
-        return format!("{used}every result is larger");
-    }
-    let free = smaller
-        .iter()
-        .filter(|&&i| {
-            let root = context.roots.root(program.results[i as usize]).value;
-            classes.of(root).argument.is_none()
-        })
-        .max_by_key(|&&i| context.bytes(program.results[i as usize]));
-    match free {
-        None => format!("{used}each result that fits has another donor"),
-        Some(&i) => {
-            let value = program.results[i as usize];
-            match classes.can_merge(context, value, parameter.value) {
-                Err(Conflict::Live(at)) => match readers.after(root, at) {
-                    Some(reader) => {
-                        format!("it is still read by {reader} when result {i} is made")
-                    }
-                    None => format!("it is still in use when result {i} is made"),
-                },
-                Err(_) => format!("{used}result {i} stays where it is made"),
-                Ok(()) => format!("{used}the source pairs it with another result"),
-            }
-        }
-    }
 }

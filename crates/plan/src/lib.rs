@@ -6,7 +6,7 @@
 //!   readers before the in-place writer; `unroll`: loops whose carries change places, repeated
 //!   until they are back.
 //! * `classes`, `alias`, `donate`, `share`: values that share memory; `copies`, `rename`,
-//!   `readers`: the copies without which they cannot, and why.
+//!   `readers`, `refusal`: the copies without which they cannot, and why; what is not shared, and why.
 //! * `regions` and [`pack`]: the arena, and results and dead arguments as room for others.
 //! * [`validate`]: an independent check; [`report`]: the plan for people and scripts.
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ mod liveness;
 pub mod pack;
 mod pipeline;
 mod readers;
+mod refusal;
 mod regions;
 mod rename;
 pub mod report;

@@ -4,7 +4,7 @@ use crate::classes::{Classes, Context};
 use crate::copies::Copies;
 use crate::liveness::Liveness;
 use crate::pack::Effort;
-use crate::readers::Readers;
+use crate::refusal::Refusals;
 use crate::walk::{Roots, TimeLine};
 use crate::{
     DonationNote, Notes, Options, Place, PlanError, Planned, Region, UsedAs, alias, donate,
@@ -354,7 +354,8 @@ fn finish(
             notes.scratch_live.insert(step.id, (span.read, span.write + 1));
         }
     });
-    notes.donations = donations(context, classes, &results, &places);
+    notes.donations =
+        donations(context, classes, live, copies, options.strict_aliases, (&results, &places));
     Planned {
         program: Program {
             name: String::new(),
@@ -377,10 +378,12 @@ fn finish(
 fn donations(
     context: &Context<'_>,
     classes: &Classes,
-    results: &[Region],
-    places: &SecondaryMap<ValueId, Option<Place>>,
+    live: &Liveness,
+    copies: &Copies,
+    strict: bool,
+    planned: (&[Region], &SecondaryMap<ValueId, Option<Place>>),
 ) -> Vec<DonationNote> {
-    let program = context.program;
+    let (program, (results, places)) = (context.program, planned);
     let mut others = vec![false; program.parameters.len()];
     for (value, place) in places.iter() {
         if let Some(Place { region: Region::Argument(i), .. }) = place {
@@ -389,23 +392,19 @@ fn donations(
                 context.roots.root(value).value != context.roots.root(parameter).value;
         }
     }
-    let readers = std::cell::OnceCell::new();
+    let words = std::cell::OnceCell::new();
     let mut notes = Vec::new();
     for (i, parameter) in program.parameters.iter().enumerate() {
         let Donation::Donated { preferred } = parameter.donation else { continue };
+        let preferred = preferred.filter(|&p| (p as usize) < results.len());
         let argument = i as u32;
         let output =
             results.iter().position(|r| *r == Region::Argument(argument)).map(|r| r as u32);
+        let words = words.get_or_init(|| Refusals::new(context, classes, live, copies, strict));
         let reason = match (output, preferred) {
-            (Some(o), Some(p)) if o != p => {
-                format!("the source names result {p}; result {o} goes here without a copy")
-            }
+            (Some(o), Some(p)) if o != p => words.re_paired(argument, p, o),
             (Some(_), _) => String::new(),
-            (None, _) => {
-                let readers =
-                    readers.get_or_init(|| Readers::new(program, context.roots, context.line));
-                donate::refusal(context, classes, readers, argument)
-            }
+            (None, _) => words.unused(argument),
         };
         notes.push(DonationNote {
             argument,

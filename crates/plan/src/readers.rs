@@ -97,8 +97,13 @@ impl Readers {
 
     /// The first step that reads an owner after a point.
     pub(crate) fn after(&self, root: ValueId, point: u32) -> Option<&str> {
+        self.first_after(root, point).map(|found| found.1)
+    }
+
+    /// The same with the point at which it reads.
+    pub(crate) fn first_after(&self, root: ValueId, point: u32) -> Option<(u32, &str)> {
         let list = self.by_root.get(&root)?;
-        list.get(list.partition_point(|l| l.0 <= point)).map(|l| &l.1[..])
+        list.get(list.partition_point(|l| l.0 <= point)).map(|l| (l.0, &l.1[..]))
     }
 
     /// The last step that reads an owner.
@@ -109,8 +114,12 @@ impl Readers {
 
 /// A step's name for people: its first result's, with its place in the source.
 pub(crate) fn name_of(program: &Program, step: &Step) -> String {
-    let Some(&result) = step.results.first() else { return format!("{}", step.id) };
-    let value = &program.values[result];
+    step.results.first().map_or_else(|| step.id.to_string(), |&v| value_of(program, v))
+}
+
+/// A value's name for people, with its place in the source.
+pub(crate) fn value_of(program: &Program, value: ValueId) -> String {
+    let value = &program.values[value];
     let place = |s: &SourcePlace| format!("{} ({s})", value.name);
     value.source.as_ref().map_or_else(|| value.name.clone(), place)
 }

@@ -4,7 +4,9 @@ use crate::build::{Gen, neutral, sum_reach};
 use crate::indexed::positions;
 use jaxrs_ir::ops::convolution::{Axes, Convolution};
 use jaxrs_ir::ops::window::{WindowAxis, windows};
-use jaxrs_ir::ops::{Compare, DotGeneral, Map, Reduce, ReduceWindow, Select, SelectAndScatter};
+use jaxrs_ir::ops::{
+    Compare, DotGeneral, Elementwise, Map, Reduce, ReduceWindow, Select, SelectAndScatter,
+};
 use jaxrs_ir::{BlockId, DType, TensorType, ValueId};
 use jaxrs_kernel::Compare as Direction;
 use jaxrs_kernel::dtype::Class;
@@ -106,7 +108,14 @@ pub fn arg_extreme(g: &mut Gen<'_>) -> Option<ValueId> {
     let zero = g.number(DType::I32, 0.0);
     let body = better_with_position(g, ty.dtype, direction);
     let results = g.push(Reduce { axes: vec![axis] }, &[x, position, init, zero], &[body])?;
-    g.keep(results[0], f64::INFINITY);
+    if ty.dtype.is_float() {
+        // Which it is of zeros of both signs depends on the order: -0 + 0 is 0.
+        let zero = g.filled(&g.ty(results[0]), 0.0);
+        let add = Elementwise::from_name("stablehlo.add").expect("a row of the table");
+        g.add(add, &[results[0], zero], f64::INFINITY)?;
+    } else {
+        g.keep(results[0], f64::INFINITY);
+    }
     Some(g.keep(results[1], ty.shape[axis] as f64))
 }
 

@@ -7,6 +7,8 @@ mod html;
 mod json;
 mod text;
 
+pub(crate) use text::size;
+
 use crate::readers::{Readers, name_of};
 use crate::walk::{Roots, TimeLine, visit};
 use crate::{Place, Planned, Region, UsedAs};

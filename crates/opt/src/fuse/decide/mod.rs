@@ -173,14 +173,21 @@ impl Decider<'_> {
             Lowering::Control => {
                 let unit = self.op_unit(op, at);
                 data.operands.iter().for_each(|&v| self.need(v, unit, at));
+                let captures = region::captures(f, op);
+                // Whether this op's regions need what is known without memory is not known yet.
+                let symbolic = |v: &ValueId| self.estimates[*v].symbolic;
+                let elsewhere: Vec<ValueId> =
+                    captures.iter().copied().filter(|v| symbolic(v) && self.needed[*v]).collect();
+                elsewhere.iter().for_each(|&v| self.needed[v] = false);
                 if region::is_control(f, op) {
                     data.regions.iter().for_each(|&region| self.block(region));
                 }
-                for captured in region::captures(f, op) {
-                    if !self.estimates[captured].symbolic {
+                for captured in captures {
+                    if !self.estimates[captured].symbolic || self.needed[captured] {
                         self.need(captured, unit, at);
                     }
                 }
+                elsewhere.iter().for_each(|&v| self.needed[v] = true);
             }
         }
     }
