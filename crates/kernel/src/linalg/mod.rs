@@ -26,7 +26,7 @@ pub use solve::{Solve, Turn};
 pub use svd::Vectors;
 
 use crate::DType;
-use product::{PACKED, is_small};
+use product::{is_small, packed};
 use std::cell::Cell;
 
 /// A routine. The shapes are of one matrix; `info` results are `i32`.
@@ -184,14 +184,17 @@ impl Routine {
     /// Elements and wide numbers that a call on a first result of this shape needs.
     pub fn memory(self, [rows, columns]: [usize; 2]) -> [usize; 2] {
         let (short, long) = (rows.min(columns), rows.max(columns));
-        let packed = |small: bool| if small { long } else { PACKED.max(long) };
+        // Of all the products of a routine on this matrix: each has at most its rows and depth.
+        let products = |rows: usize, depth: usize, columns: usize| {
+            if is_small(rows, depth, columns) { long } else { packed(rows, depth).max(long) }
+        };
         match self {
-            Routine::Cholesky { .. } => [packed(is_small(rows, rows, rows)), 0],
+            Routine::Cholesky { .. } => [products(rows, rows, rows), 0],
             Routine::Solve(solve) => {
                 let (size, others) = if solve.left { (rows, columns) } else { (columns, rows) };
-                [packed(is_small(size, size, others)), 0]
+                [products(size, size, others), 0]
             }
-            Routine::Lu => [packed(is_small(rows, short, columns)), 0],
+            Routine::Lu => [products(rows, short, columns), 0],
             Routine::Qr | Routine::Reflections { .. } => [rows + columns, 0],
             Routine::Svd { .. } => svd::memory(short, long),
             Routine::Eigh { .. } => [3 * rows, 2 * rows],

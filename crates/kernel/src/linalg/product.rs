@@ -7,12 +7,10 @@ use super::{Matrix, Scalar};
 const DEPTH: usize = 128;
 /// Rows of a packed block.
 const ROWS: usize = 128;
-/// Elements of memory that [`subtract_product`] needs.
-pub(super) const PACKED: usize = DEPTH * (ROWS + TILE_COLUMNS);
 /// Work below which a product is computed where its operands are.
 const SMALL: usize = 1024;
 
-/// `c -= a * b`; `memory` has [`PACKED`] elements, unless the product is [`is_small`].
+/// `c -= a * b`; `memory` has [`packed`] elements, unless the product is [`is_small`].
 pub(super) fn subtract_product<S: Scalar>(
     leaf: impl Leaf,
     c: Matrix<'_, S>,
@@ -31,7 +29,7 @@ pub(super) fn subtract_product<S: Scalar>(
         }
         return;
     }
-    let (left, right) = memory.split_at_mut(DEPTH * ROWS);
+    let (left, right) = memory.split_at_mut(left_packed(c.rows(), a.columns()));
     let mut tile = [S::default(); TILE];
     for depth in (0..a.columns()).step_by(DEPTH) {
         let depths = depth..a.columns().min(depth + DEPTH);
@@ -52,6 +50,16 @@ pub(super) fn subtract_product<S: Scalar>(
             }
         }
     }
+}
+
+/// Elements of memory that [`subtract_product`] needs for a result of at most so many rows and
+/// sums of at most so many products.
+pub(super) fn packed(rows: usize, depth: usize) -> usize {
+    left_packed(rows, depth) + DEPTH.min(depth) * TILE_COLUMNS
+}
+
+fn left_packed(rows: usize, depth: usize) -> usize {
+    DEPTH.min(depth) * ROWS.min(rows).next_multiple_of(TILE_ROWS)
 }
 
 /// Whether [`subtract_product`] needs no memory.
