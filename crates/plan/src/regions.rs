@@ -110,23 +110,53 @@ fn pack(tenants: &[Tenant], effort: &impl Fn(usize) -> Effort) -> Solution {
         let values = (0..tenants.len()).filter(|&i| !is_scratch(i)).map(ends).max();
         (solution.height, values)
     };
-    // Scratch under the ceiling, the values from the floor up.
-    let under = |ceiling: u64| {
-        let mut problem = free.clone();
-        for i in (0..tenants.len()).filter(|&i| is_scratch(i)) {
-            problem.rows[i].offset = Some(ceiling - tenants[i].size);
-        }
-        problem.solve(Effort { comparisons: effort.comparisons / 2 })
-    };
-    let lowest = under(bound);
-    let low = if best.height > bound { under(best.height) } else { lowest.clone() };
-    // The values alone, then each scratch where it first fits.
+    // The values alone.
     let alone: Vec<usize> = (0..tenants.len()).filter(|&i| !is_scratch(i)).collect();
     let values = Problem { rows: alone.iter().map(|&i| row(&tenants[i])).collect() };
     let mut packed = quick(&values);
     if packed.height > packed.lower_bound {
         packed = values.solve(Effort { comparisons: effort.comparisons / 2 });
     }
+    // Scratch under the ceiling, the values from the floor up: to the lowest of some heights that
+    // they keep to when the scratch is cut off there, too.
+    let under = |ceiling: u64| {
+        let heights = [4, 5, 6, 8, 16, 32].map(|n| (n * packed.height / 4).next_multiple_of(64));
+        let low = heights.into_iter().filter(|&height| height < ceiling).find_map(|height| {
+            let (mut below, mut problem) = (Vec::new(), Problem::default());
+            for (i, row) in free.rows.iter().enumerate() {
+                let start = ceiling - row.size.min(ceiling);
+                match is_scratch(i) {
+                    true if start >= height => continue,
+                    true => problem.rows.push(Row {
+                        offset: Some(start),
+                        size: height - start,
+                        ..row.clone()
+                    }),
+                    false => problem.rows.push(row.clone()),
+                }
+                below.push(i);
+            }
+            let solution = quick(&problem);
+            (solution.height <= height).then(|| {
+                let start = |i: usize| ceiling - free.rows[i].size.min(ceiling);
+                let mut offsets: Vec<u64> = (0..tenants.len()).map(start).collect();
+                for (&i, &offset) in below.iter().zip(&solution.offsets) {
+                    offsets[i] = offset;
+                }
+                Solution { offsets, height: ceiling, ..solution }
+            })
+        });
+        low.unwrap_or_else(|| {
+            let mut problem = free.clone();
+            for i in (0..tenants.len()).filter(|&i| is_scratch(i)) {
+                problem.rows[i].offset = Some(ceiling - tenants[i].size);
+            }
+            problem.solve(Effort { comparisons: effort.comparisons / 2 })
+        })
+    };
+    let lowest = under(bound);
+    let low = if best.height > bound { under(best.height) } else { lowest.clone() };
+    // The values as they are alone, then each scratch where it first fits.
     let mut first = free.clone();
     for (i, row) in first.rows.iter_mut().enumerate() {
         row.offset = alone.binary_search(&i).ok().map(|at| packed.offsets[at]);
@@ -422,4 +452,47 @@ fn meet(a: &Ranges, b: &Ranges) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Effort, Tenant, Who, pack, row};
+    use crate::pack::{Problem, check};
+    use cranelift_entity::EntityRef;
+    use jaxrs_kernel::program::{StepId, ValueId};
+
+    /// However much scratch a step has: what is not scratch stays low, at the least height of all.
+    #[test]
+    fn values_stay_low_under_large_scratch() {
+        let mut state = 7u64;
+        let mut next = |limit: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % limit
+        };
+        for _ in 0..50 {
+            let tenant = |who, from: u64, to: u64, size| Tenant {
+                who,
+                ranges: [(from as u32, to as u32)].into_iter().collect(),
+                size,
+                bytes: size,
+            };
+            let mut tenants = Vec::new();
+            for n in 0..30 {
+                let from = next(60);
+                let (to, size) = (from + 1 + next(12), 64 * (1 + next(8)));
+                tenants.push(tenant(Who::Class(ValueId::new(n)), from, to, size));
+            }
+            let values: Vec<_> = tenants.iter().map(row).collect();
+            tenants.push(tenant(Who::Scratch(StepId::new(0)), 30, 32, 1 << 20));
+            let effort = |rows: usize| Effort { comparisons: 1000 * (rows * rows) as u64 };
+            let solution = pack(&tenants, &effort);
+            let all = Problem { rows: tenants.iter().map(row).collect() };
+            assert_eq!(check(&all, &solution.offsets), Ok(solution.height));
+            assert_eq!(solution.height, solution.lower_bound);
+            let ends = solution.offsets.iter().zip(&values).map(|(at, row)| at + row.size);
+            let alone = Problem { rows: values.clone() }.solve(effort(30)).height;
+            let height = ends.max().expect("values");
+            assert!(2 * height <= 3 * alone, "{height} bytes, {alone} without scratch");
+        }
+    }
 }
