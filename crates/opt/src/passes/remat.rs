@@ -21,7 +21,7 @@ const ROUNDS: usize = 3;
 /// Readers no further apart than so many ops share what is made again.
 const NEAR: usize = 32;
 /// Cheap instructions that may be run again for each byte that is not kept.
-const MAX_WORK: u64 = 25;
+pub(super) const MAX_WORK: u64 = 25;
 /// Ops between a late reader and what is kept.
 const MAX_DEPTH: u32 = 100;
 /// Larger functions are left alone.
@@ -250,7 +250,7 @@ fn fullest(
 }
 
 /// What computing an element costs, its operands apart.
-fn work(f: &Function, value: ValueId) -> u64 {
+pub(super) fn work(f: &Function, value: ValueId) -> u64 {
     let Some(op) = f.defining_op(value) else { return 0 };
     match ops::lower(f, op) {
         Lowering::Elements { cost: ElementCost::Expensive, .. } => 20,

@@ -38,8 +38,8 @@ pub(super) fn build(f: &mut Function, block: BlockId, group: &Group) {
     let all = std::mem::take(&mut f.blocks[block].ops);
     let last = *group.members.last().expect("at least one");
     let end = all.iter().position(|&op| op == last).expect("an op of the block") + 1;
-    // What waits for the loop comes after it; a cheap member may be used there, too.
-    let stays = |op: &OpId| !group.members.contains(op) || super::is_cheap(&f.ops[*op].op);
+    // What waits for the loop comes after it.
+    let stays = |op: &OpId| !group.members.contains(op) || group.is_kept(f, *op);
     let (before, after): (Vec<OpId>, Vec<OpId>) =
         all[..end].iter().copied().filter(stays).partition(|op| !group.after.contains(op));
     f.blocks[block].ops = before;

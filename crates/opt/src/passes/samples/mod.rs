@@ -5,6 +5,7 @@
 //! Done where such a product is large beside the function's arguments and results, and beside all
 //! that leaves the loop.
 
+mod again;
 mod body;
 mod rules;
 
@@ -61,12 +62,21 @@ struct Group {
     turn: Vec<u64>,
     /// The ops, in their order.
     members: Vec<OpId>,
+    /// Members that the block keeps, too.
+    again: FxHashSet<OpId>,
     /// Reductions over batch axes, too: of each sample inside, of those after the loop.
     partial: FxHashSet<OpId>,
     /// The values that others use.
     outputs: Vec<ValueId>,
     /// Ops that must come after the loop.
     after: FxHashSet<OpId>,
+}
+
+impl Group {
+    /// Whether a member stays in the block, too.
+    fn is_kept(&self, f: &Function, op: OpId) -> bool {
+        self.again.contains(&op) || is_cheap(&f.ops[op].op)
+    }
 }
 
 /// A block with the places of its ops and the users of its values.
@@ -110,6 +120,7 @@ impl<'a> Scope<'a> {
         let mut group = Group {
             turn: Vec::new(),
             members: vec![seed],
+            again: FxHashSet::default(),
             partial: FxHashSet::default(),
             outputs: Vec::new(),
             after: FxHashSet::default(),
@@ -118,6 +129,7 @@ impl<'a> Scope<'a> {
         let mut inside: FxHashSet<ValueId> = FxHashSet::from_iter([result]);
         self.grow(seed, &mut group, &mut inside);
         self.pull(&mut group, &mut inside);
+        again::choose(self, &mut group, &inside);
         self.pays(&mut group).then_some(group)
     }
 
@@ -210,7 +222,7 @@ impl<'a> Scope<'a> {
             let leaves = self.returned.contains(&value)
                 || group.partial.contains(&op)
                 || users.iter().any(|user| !group.members.contains(user));
-            if leaves && !is_cheap(&f.ops[op].op) {
+            if leaves && !group.is_kept(f, op) {
                 group.outputs.push(value);
             }
         }
