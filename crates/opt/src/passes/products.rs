@@ -1,5 +1,6 @@
-//! A transposed product that nothing else uses is the product of the operands the other way round:
-//! the contraction then writes the result as it is wanted, and no transposed copy is made.
+//! A transposed product that nothing else uses is the product of the operands the other way round,
+//! and a transposed convolution is one with other axes: they write the result as it is wanted, and
+//! no transposed copy is made.
 
 use super::rewrite;
 use cranelift_entity::SecondaryMap;
@@ -16,6 +17,21 @@ pub fn run(function: &mut Function) {
         let data = &r.f.ops[op];
         let Op::Transpose(transpose) = &data.op else { return None };
         let product = data.operands[0];
+        let (ty, location) = (r.f.ty(data.results[0]).clone(), data.location.clone());
+        if let Some(Op::Convolution(convolution)) = r.op_of(product)
+            && uses[product] == 1
+        {
+            let mut turned = convolution.clone();
+            let place = |axis: &mut usize| {
+                let to = transpose.permutation.iter().position(|from| from == axis);
+                *axis = to.expect("a permutation");
+            };
+            place(&mut turned.output.batch);
+            place(&mut turned.output.feature);
+            turned.output.spatial.iter_mut().for_each(place);
+            let operands = r.operands_of(product).to_vec();
+            return Some(vec![r.push(turned, &operands, ty, &location)]);
+        }
         let Some(Op::DotGeneral(dot)) = r.op_of(product) else { return None };
         let [x, y] = r.operands_of(product)[..] else { return None };
         let (batch, rank) = (dot.lhs_batch.len(), r.f.ty(product).rank());
@@ -31,7 +47,6 @@ pub fn run(function: &mut Function) {
             rhs_contracting: dot.lhs_contracting.clone(),
             result: dot.result,
         };
-        let (ty, location) = (r.f.ty(data.results[0]).clone(), data.location.clone());
         Some(vec![r.push(swapped, &[y, x], ty, &location)])
     });
 }

@@ -1,7 +1,8 @@
 //! Identities that keep every bit of a result (but for a NaN's payload): chains of shape ops,
-//! slices of what was put together, operations with a neutral operand.
+//! slices of what was put together, what convolutions read in place, operations with a neutral operand.
 
 mod arithmetic;
+mod convolution;
 mod shape;
 mod slices;
 
@@ -34,6 +35,7 @@ fn visit(r: &mut Rewriter<'_>, op: OpId) -> Change {
         Op::DynamicUpdateSlice(_) => slices::dynamic_update_slice(r, &at),
         Op::Concatenate(op) => slices::concatenate(r, &at, &op),
         Op::Pad(op) => slices::pad(r, &at, &op),
+        Op::Convolution(op) => convolution::convolution(r, &at, &op),
         Op::Select(_) => arithmetic::select(r, &at),
         Op::Compare(op) => arithmetic::compare(r, &at, &op),
         Op::Elementwise(op) => arithmetic::elementwise(r, &at, op.name()),
