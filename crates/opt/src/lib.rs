@@ -86,6 +86,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("fold again", &mut function, passes::fold::run);
     p.pass("algebra again", &mut function, passes::algebra::run);
     p.pass("cse again", &mut function, passes::cse::run);
+    p.pass("hoist", &mut function, passes::hoist::run);
     p.pass("pads", &mut function, passes::pads::run);
     p.pass("stacks", &mut function, passes::stacks::run);
     p.pass("residuals", &mut function, passes::residuals::run);

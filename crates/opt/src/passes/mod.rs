@@ -8,6 +8,7 @@ pub mod cse;
 pub mod dce;
 pub mod flow;
 pub mod fold;
+pub mod hoist;
 pub mod inline;
 pub mod loops;
 pub mod masks;
