@@ -147,14 +147,16 @@ fn best_order(
         schedule::Candidates::source(program.body.len())
     };
     let count = (MAX_PLANNED / (program.body.len() + 1)).clamp(1, orders.len().max(1));
-    let mut best: Option<(Ordered, (u64, u64, u64))> = None;
+    // Another order may have more results in arguments.
+    let donors = orders.iter().take(count).any(|c| c.name == schedule::DONORS_FIRST);
+    let mut best: Option<(Ordered, Cost)> = None;
     for candidate in orders.into_iter().take(count) {
         let mut ordered = Ordered::new(&program, copies, &candidate);
-        let cost = if count == 1 { (0, 0, 0) } else { ordered.cost(code, options)? };
+        let cost = if count == 1 { Cost::default() } else { ordered.cost(code, options)? };
         if best.as_ref().is_none_or(|(_, least)| cost < *least) {
             best = Some((ordered, cost));
         }
-        if cost.0 <= bound && cost.1 == 0 {
+        if cost.arena <= bound && cost.copied == 0 && !donors {
             break;
         }
     }
@@ -164,6 +166,17 @@ fn best_order(
     let holds = bound <= planned.arena.0 || planned.program.body.len() < 2;
     planned.notes.order_bound = Bytes(if holds { bound.min(planned.arena.0) } else { 0 });
     Ok(planned)
+}
+
+/// What an order costs; least first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    /// Bytes of the arena and of the results that are in no argument.
+    memory: u64,
+    copied: u64,
+    /// Bytes of the arena without scratch.
+    values: u64,
+    arena: u64,
 }
 
 /// A program in one order.
@@ -223,13 +236,23 @@ impl Ordered {
         Err(PlanError::Internal("the copies do not come to an end".into()))
     }
 
-    /// Bytes of the arena, roughly packed, bytes copied, and bytes of the arena without scratch.
-    fn cost(&mut self, code: &Code, options: &Options) -> Result<(u64, u64, u64), PlanError> {
+    /// What the order costs, roughly packed.
+    fn cost(&mut self, code: &Code, options: &Options) -> Result<Cost, PlanError> {
         self.settle(code, options, |context, classes, _, copies| {
             let results = result_regions(context, classes);
             let placement = regions::place(context, classes, &results, &options.ideas, rough);
             let copied = copies.notes(context.program).iter().map(|c| c.bytes.0).sum();
-            (placement.arena, copied, placement.values)
+            let own = |(region, &value): (&Region, &ValueId)| match region {
+                Region::Argument(_) => 0,
+                _ => Bytes(context.bytes(value)).aligned().0,
+            };
+            let made: u64 = results.iter().zip(&context.program.results).map(own).sum();
+            Cost {
+                memory: placement.arena + made,
+                copied,
+                values: placement.values,
+                arena: placement.arena,
+            }
         })
     }
 

@@ -48,6 +48,11 @@ impl Scope {
         scope
     }
 
+    /// The same without a word on what takes the place of arguments.
+    pub(crate) fn results(program: &Program) -> Scope {
+        Scope { kept: program.results.clone(), ..Scope::default() }
+    }
+
     /// Of a loop's condition and body.
     pub(crate) fn repeat(inner: &While) -> Vec<Scope> {
         let changed = (0..inner.carries.len()).filter(|&i| !is_invariant(inner, i));

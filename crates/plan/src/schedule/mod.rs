@@ -7,11 +7,13 @@
 //!
 //! `load` says what an order needs, `bound` what every order needs. While the quick orders of
 //! `orders` need more, steps are joined to `blocks`, `exact` searches the best order of them all or
-//! of the pieces between cuts, and `local` betters what is too large for that.
+//! of the pieces between cuts, and `local` betters what is too large for that. `donors` finds an order
+//! in which more results can have the memory of donated arguments.
 
 mod blocks;
 mod bound;
 mod dag;
+mod donors;
 mod exact;
 mod graph;
 mod load;
@@ -29,6 +31,12 @@ use load::{Cost, Levels, Run};
 
 /// Lists longer than this are ordered by the cheapest candidates alone.
 const LONG: usize = 20_000;
+
+/// Lists longer than this are planned in one order, and not compared by what results take.
+const MOST_FOR_DONORS: usize = 399;
+
+/// The order that has more results in donated arguments.
+pub(crate) const DONORS_FIRST: &str = "donors first";
 
 /// An order of the program's outermost list.
 #[derive(Clone, Debug)]
@@ -71,9 +79,18 @@ pub(crate) fn schedule(program: &mut Program, code: &Code, threads: u32) -> Cand
     let scope = Scope::program(program);
     let scene = Scene { program, roots: &roots, code, threads, levels: &plain };
     let levels = Levels::new(&scene, &graph::taken(&scene, &body, &scope));
-    let mut candidates = candidates(&Scene { levels: &levels, ..scene }, &body, &scope);
+    let scene = Scene { levels: &levels, ..scene };
+    let mut candidates = candidates(&scene, &body, &scope);
     if !least {
         candidates.bound = 0;
+    }
+    if body.len() <= MOST_FOR_DONORS
+        && let Some(best) = candidates.orders.first()
+        && let Some(order) = donors::order(&scene, &body, &best.order)
+    {
+        let cost = Graph::new(&scene, &body, &scope).cost(&order);
+        let candidate = Candidate { name: DONORS_FIRST, order, cost };
+        candidates.orders.insert(1, candidate);
     }
     program.body = body;
     candidates
