@@ -92,6 +92,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("residuals", &mut function, passes::residuals::run);
     p.pass("previous", &mut function, passes::stacks::previous::run);
     p.pass("peel", &mut function, passes::stacks::peel::run);
+    p.pass("reuse", &mut function, passes::stacks::reuse::run);
     p.pass("split", &mut function, passes::split::run);
     p.pass("products", &mut function, passes::products::run);
     p.pass("samples", &mut function, passes::samples::run);

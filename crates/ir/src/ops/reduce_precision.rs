@@ -128,6 +128,12 @@ impl StructuredOp for ReducePrecision {
 }
 
 impl ReducePrecision {
+    /// Whether the format holds every value of a type.
+    pub fn keeps(&self, dtype: DType) -> bool {
+        let (exponent_bits, mantissa_bits) = format(dtype);
+        self.exponent_bits >= exponent_bits && self.mantissa_bits >= mantissa_bits
+    }
+
     /// On the bits: rounding is an addition to the mantissa, whose carry goes into the exponent;
     /// then the exponent decides over infinity and 0.
     fn element(&self, b: &mut KernelBuilder, x: Reg, dtype: DType) -> Reg {

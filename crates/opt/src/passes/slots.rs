@@ -4,7 +4,8 @@
 //!
 //! Where elementwise ops stand between, the contraction goes to the part first and the ops run in
 //! place on it: `update(s, tanh(dot))` is `t = update(s, dot); update(t, tanh(slice(t)))`. Other
-//! users of a part read it as a slice of the whole, the latest one where they stand. Must come
+//! users of a part read it as a slice of the whole, the latest one where they stand; so do those of
+//! slices of the whole before that have no element of the part. Must come
 //! after the last search for equal ops, and before constants that are updated get tensors of their
 //! own.
 
@@ -28,6 +29,7 @@ pub fn run(function: &mut Function) {
         tails: FxHashMap::default(),
         waiting: Vec::new(),
         placed: FxHashMap::default(),
+        beside: FxHashMap::default(),
     };
     rewrite::run(function, &mut |r, op| state.visit(r, op));
 }
@@ -41,6 +43,8 @@ struct State {
     waiting: Vec<(ValueId, OpId, BlockId)>,
     /// For each value that is a part by now: the whole and the number of the part.
     placed: FxHashMap<ValueId, (OpId, usize)>,
+    /// For each value that is a slice of a whole beside its parts: the whole and the slice's op.
+    beside: FxHashMap<ValueId, (OpId, OpId)>,
 }
 
 impl State {
@@ -85,6 +89,8 @@ impl State {
             }
             self.put(r, whole, number, update, &location);
             self.placed.insert(value, (whole, number));
+            let beside = self.plan.wholes[&whole].beside.iter();
+            self.beside.extend(beside.map(|&(value, slice)| (value, (whole, slice))));
         }
     }
 
@@ -137,6 +143,16 @@ impl State {
 
     /// The value, or the part of a whole that it is by now.
     fn current(&self, r: &mut Rewriter<'_>, value: ValueId, at: &Location) -> ValueId {
+        if let Some(&(whole, slice)) = self.beside.get(&value) {
+            let (tail, ty) = (self.tails[&whole], r.f.ty(value).clone());
+            let data = r.f.ops[slice].clone();
+            let operands = [&[tail], &data.operands[1..]].concat();
+            let part = r.f.ty(data.results[0]).clone();
+            let read = r.push(data.op, &operands, part, at);
+            let shape = ty.shape.clone();
+            let reshaped = data.results[0] != value;
+            return if reshaped { r.push(Reshape { shape }, &[read], ty, at) } else { read };
+        }
         let Some(&(whole, number)) = self.placed.get(&value) else { return value };
         let part = &self.plan.wholes[&whole].parts[number];
         let tail = self.tails[&whole];

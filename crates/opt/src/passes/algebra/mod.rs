@@ -29,6 +29,7 @@ fn visit(r: &mut Rewriter<'_>, op: OpId) -> Change {
         Op::Transpose(op) => shape::transpose(r, &at, &op),
         Op::BroadcastInDim(op) => shape::broadcast(r, &at, &op),
         Op::Convert(_) => shape::convert(r, &at),
+        Op::ReducePrecision(op) if op.keeps(at.ty.dtype) => Some(at.operands[0]),
         Op::Reverse(op) => shape::reverse(r, &at, &op),
         Op::Slice(op) => slices::slice(r, &at, &op),
         Op::DynamicSlice(op) => slices::dynamic_slice(r, &at, &op),

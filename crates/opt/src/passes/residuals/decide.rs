@@ -5,6 +5,7 @@ use super::graph::{Graph, Kind, NodeId};
 use super::sites::{self, Site, Stacks};
 use crate::passes::counter::{Counted, Line};
 use crate::passes::flow;
+use crate::passes::stacks::{peel, previous};
 use jaxrs_ir::{Function, OpId, ValueDef, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,6 +16,8 @@ const MAX_WORK: u64 = 25;
 /// Ops that may be run again for one loop.
 const MAX_OPS: usize = 400;
 
+/// What is saved in all, at most, in parts of a carry that needs no memory of its own instead.
+const WORTH: u64 = 48;
 /// Carries of a loop that are tried.
 const MAX_CARRIES: usize = 16;
 
@@ -64,7 +67,7 @@ pub(super) fn decide(f: &Function, op: OpId, info: &Info) -> Option<Plan> {
     };
     let less = before.saturating_sub(best.cost);
     let better = best.cost < before && work <= already + MAX_WORK * less
-        || best.cost == before && work < already;
+        || best.cost == before && (work < already || best.rests);
     if !better || again.len() > MAX_OPS {
         return None;
     }
@@ -89,6 +92,9 @@ struct Problem {
     sinks: Vec<NodeId>,
     /// The next values of carries.
     next: FxHashMap<NodeId, (usize, NodeId)>,
+    /// Carries that need no memory of their own if their next values are saved in their stead.
+    resting: FxHashSet<NodeId>,
+    trips: u64,
 }
 
 /// Nodes that suffice.
@@ -97,6 +103,8 @@ struct Choice {
     saved: FxHashSet<NodeId>,
     shifted: Vec<NodeId>,
     cost: u64,
+    /// Whether a carry is shifted to be no memory.
+    rests: bool,
 }
 
 impl Problem {
@@ -145,11 +153,17 @@ impl Problem {
             sites.iter().flat_map(|s| s.sinks.iter().map(|sink| sink.1)).collect();
         sinks.sort_unstable();
         sinks.dedup();
-        Problem { costs, sources, sinks, next }
+        let rests = |node: &NodeId| {
+            let ty = &graph.nodes[*node].ty;
+            let meets = |site: &Site| f.blocks[site.block].arguments.iter().any(|&v| f.ty(v) == ty);
+            sites.iter().all(meets) && rests(f, op, next[node].0, info)
+        };
+        let resting = next.keys().copied().filter(rests).collect();
+        Problem { costs, sources, sinks, next, resting, trips }
     }
 
     /// The choice of least cost: carries are taken from the iteration before one after the other,
-    /// as long as that costs less.
+    /// as long as that costs less, or the carry then lies in its slot.
     fn best(&self, graph: &Graph) -> Option<Choice> {
         let mut best = self.choice(graph, &[])?;
         let mut carries = graph.closure(&self.sinks, |_| false);
@@ -159,10 +173,22 @@ impl Problem {
             let shifted: Vec<NodeId> = best.shifted.iter().copied().chain([carry]).collect();
             match self.choice(graph, &shifted) {
                 Some(choice) if choice.cost < best.cost => best = choice,
+                Some(choice) if choice.cost == best.cost && self.rests(graph, &best, carry) => {
+                    best = Choice { rests: true, ..choice };
+                }
                 _ => {}
             }
         }
         Some(best)
+    }
+
+    /// Whether a carry that would be saved is worth taking from the slot of its next value.
+    fn rests(&self, graph: &Graph, best: &Choice, carry: NodeId) -> bool {
+        let bytes = graph.nodes[carry].ty.bytes();
+        self.resting.contains(&carry)
+            && best.saved.contains(&carry)
+            && self.costs[carry] == Some(bytes)
+            && bytes.saturating_mul(WORTH) >= best.cost.saturating_mul(self.trips)
     }
 
     /// What must be had if some carries are taken from the iteration before.
@@ -198,8 +224,16 @@ impl Problem {
         let cut = flow::cut(&costs, &edges, &sources, &sinks)?;
         let saved: FxHashSet<NodeId> = cut.into_iter().map(|n| n as usize).chain(forced).collect();
         let cost = saved.iter().map(|&n| self.costs[n].unwrap_or(0)).sum();
-        Some(Choice { saved, shifted: shifted.to_vec(), cost })
+        Some(Choice { saved, shifted: shifted.to_vec(), cost, rests: false })
     }
+}
+
+/// Whether a carry can lie in the slot that its value is saved in: see [`previous`] and [`peel`].
+fn rests(f: &Function, op: OpId, carry: usize, info: &Info) -> bool {
+    let Some(block) = info.home[op].expand() else { return false };
+    previous::is_spared(f, block, op, carry)
+        && peel::is_small(f, f.ops[op].regions[1])
+        && lasts(f, f.ops[op].operands[carry], op, info)
 }
 
 /// Whether a value from outside of the loop lives on after it anyway.

@@ -165,6 +165,11 @@ pub(in crate::passes) fn reshaped(f: &Function, value: ValueId) -> Option<ValueI
     matches!(data.op, Op::Reshape(_)).then(|| data.operands[0])
 }
 
+/// Whether an op hands its operands through.
+pub(super) fn is_barrier(f: &Function, op: OpId) -> bool {
+    matches!(f.ops[op].op, Op::OptimizationBarrier(_))
+}
+
 /// The op of a constant of one element, everywhere the same.
 fn splat(f: &Function, value: ValueId) -> Option<OpId> {
     let op = f.defining_op(value)?;

@@ -65,7 +65,7 @@ pub(super) struct Info {
 }
 
 impl Info {
-    fn new(f: &Function) -> Info {
+    pub(super) fn new(f: &Function) -> Info {
         let mut info = Info {
             loops: Vec::new(),
             home: SecondaryMap::new(),

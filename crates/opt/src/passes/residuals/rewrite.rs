@@ -1,12 +1,12 @@
 //! Makes a loop save what was chosen, and its readers make the rest of it.
 
 use super::decide::Plan;
-use super::graph::{Kind, NodeId};
+use super::graph::{Kind, NodeId, is_barrier};
 use crate::passes::rewrite::{self, Change, Rewriter};
 use jaxrs_ir::ops::Elementwise;
 use jaxrs_ir::{BlockId, Function, Literal, Location, Op, OpId, TensorType, ValueId, ops};
 use jaxrs_kernel::Compare;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Rewrites the loop and the sites of the plan.
 pub(super) fn apply(f: &mut Function, op: OpId, plan: Plan) {
@@ -14,10 +14,15 @@ pub(super) fn apply(f: &mut Function, op: OpId, plan: Plan) {
     for (site, data) in plan.sites.iter().enumerate() {
         sinks.extend(data.sinks.iter().map(|&(value, node)| (value, (site, node))));
     }
+    let known: FxHashSet<ValueId> =
+        plan.sites.iter().flat_map(|site| site.values.keys().copied()).collect();
     let mut change = Apply { plan, op, stacks: FxHashMap::default(), made: FxHashMap::default() };
     rewrite::run(f, &mut |r, current| {
         if current == op {
             return change.stack(r);
+        }
+        if is_barrier(r.f, current) && r.f.ops[current].results.iter().any(|v| known.contains(v)) {
+            return Some(change.barrier(r, current, &known, &sinks));
         }
         let [result] = r.f.ops[current].results[..] else { return None };
         let &(site, node) = sinks.get(&result)?;
@@ -85,6 +90,33 @@ impl Apply {
         }
         self.stacks.extend(fresh.into_iter().zip(results[old..].iter().copied()));
         Some(results[..old].to_vec())
+    }
+
+    /// A barrier without what is made again or comes out of a slot.
+    fn barrier(
+        &mut self,
+        r: &mut Rewriter<'_>,
+        op: OpId,
+        known: &FxHashSet<ValueId>,
+        sinks: &FxHashMap<ValueId, (usize, NodeId)>,
+    ) -> Vec<ValueId> {
+        let data = r.f.ops[op].clone();
+        let rest: Vec<usize> =
+            (0..data.results.len()).filter(|&n| !known.contains(&data.results[n])).collect();
+        let operands: Vec<ValueId> = rest.iter().map(|&n| data.operands[n]).collect();
+        let types = operands.iter().map(|&v| r.f.ty(v).clone()).collect();
+        let barrier = r.f.push_op(r.block, data.op, &operands, types, &[], data.location.clone());
+        let mut results = data.operands;
+        for (&n, &result) in rest.iter().zip(&r.f.ops[barrier].results) {
+            results[n] = result;
+        }
+        for (result, old) in results.iter_mut().zip(&data.results) {
+            if let Some(&(site, node)) = sinks.get(old) {
+                let made = self.make(r, node, At { site, before: false }, &data.location);
+                *result = reshape(r, made, &r.f.ty(*old).clone(), &data.location);
+            }
+        }
+        results
     }
 
     /// A node's value in the loop's body.

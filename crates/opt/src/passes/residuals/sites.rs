@@ -161,6 +161,18 @@ fn fill(
     let mut inside: FxHashSet<OpId> = FxHashSet::default();
     for &op in &f.blocks[site.block].ops {
         let data = &f.ops[op];
+        if graph::is_barrier(f, op) {
+            // What may not be merged with the same of elsewhere may still be saved there.
+            for (operand, &result) in data.operands.iter().zip(&data.results) {
+                if let Some(&node) = site.values.get(operand) {
+                    site.values.insert(result, node);
+                    if made.contains(operand) {
+                        made.push(result);
+                    }
+                }
+            }
+            continue;
+        }
         let [result] = data.results[..] else { continue };
         if site.values.contains_key(&result) {
             continue;
@@ -211,7 +223,8 @@ fn fill(
         }
     }
     let outside = |v: &ValueId| {
-        !info.returns[*v].is_empty() || info.users[*v].iter().any(|user| !inside.contains(user))
+        let inside = |user: &OpId| inside.contains(user) || graph::is_barrier(f, *user);
+        !info.returns[*v].is_empty() || !info.users[*v].iter().all(inside)
     };
     site.sinks = made.iter().filter(|v| outside(v)).map(|&v| (v, site.values[&v])).collect();
 }

@@ -27,6 +27,9 @@ pub(super) struct Whole {
     pub(super) start: Start,
     /// Its parts.
     pub(super) parts: Vec<Part>,
+    /// Slices of operand 0 that have no element of the parts, and what is the same in another shape:
+    /// each with the slice's op.
+    pub(super) beside: Vec<(ValueId, OpId)>,
 }
 
 /// What a whole begins as.
@@ -183,7 +186,7 @@ impl Planner<'_> {
             parts.push(part);
         }
         if 4 * bytes >= total {
-            self.add(op, Whole { start: Start::Empty, parts }, made);
+            self.add(op, Whole { start: Start::Empty, parts, beside: Vec::new() }, made);
         }
     }
 
@@ -204,7 +207,7 @@ impl Planner<'_> {
             return;
         }
         let starts = pad.low.iter().map(|&n| n as u64).collect();
-        self.one(op, Start::Filled, 0, Begin::Known(starts), early);
+        self.one(op, Start::Filled, 0, Begin::Known(starts), early, Vec::new());
     }
 
     fn update(&mut self, op: OpId) {
@@ -240,15 +243,42 @@ impl Planner<'_> {
             return;
         }
         let starts = data.operands[2..].to_vec();
-        self.one(op, Start::Operand, 1, Begin::Values(starts), early);
+        let beside = self.beside(op);
+        self.one(op, Start::Operand, 1, Begin::Values(starts), early, beside);
     }
 
-    fn one(&mut self, op: OpId, start: Start, operand: usize, begin: Begin, early: Early) {
+    /// Slices of what an op updates that lie beside what it writes.
+    fn beside(&self, op: OpId) -> Vec<(ValueId, OpId)> {
+        let f = self.f;
+        let whole = f.ops[op].operands[0];
+        let mut out = Vec::new();
+        for &user in &self.info.users[whole] {
+            let [part] = f.ops[user].results[..] else { continue };
+            let slice = matches!(f.ops[user].op, Op::Slice(_) | Op::DynamicSlice(_));
+            if slice && crate::fuse::is_apart_in_steps(f, part, whole, op) {
+                let views = self.info.users[part].iter();
+                let views = views.filter(|&&view| matches!(f.ops[view].op, Op::Reshape(_)));
+                out.push((part, user));
+                out.extend(views.map(|&view| (f.ops[view].results[0], user)));
+            }
+        }
+        out
+    }
+
+    fn one(
+        &mut self,
+        op: OpId,
+        start: Start,
+        operand: usize,
+        begin: Begin,
+        early: Early,
+        beside: Vec<(ValueId, OpId)>,
+    ) {
         let shape = self.f.ty(self.f.ops[op].operands[operand]).shape.clone();
         let complete = early.is_complete();
         let part = Part { operand, begin, shape, moved: early.moved, early: complete };
         let made = early.made.into_iter().map(|v| (v, 0)).collect();
-        self.add(op, Whole { start, parts: vec![part] }, made);
+        self.add(op, Whole { start, parts: vec![part], beside }, made);
     }
 
     fn add(&mut self, op: OpId, whole: Whole, made: Vec<(ValueId, usize)>) {

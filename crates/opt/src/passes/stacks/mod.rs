@@ -9,7 +9,8 @@
 //!   stacked in their place where that is no larger.
 //! * `pieces` makes what the body computes in one step; `carries` puts it into the loop.
 //!
-//! * [`previous`] and [`peel`], passes of their own, make steps read their predecessor's slot.
+//! * [`previous`] and [`peel`], passes of their own, make steps read their predecessor's slot;
+//!   [`reuse`] lets a step write into the slots that it reads last.
 //!
 //! An accumulator takes its elements one step after the other, as XLA's reductions do, in the
 //! reduction's own type; sums and products of `bf16` and `f16` in `f32`, rounded at the end, as
@@ -22,6 +23,7 @@ mod forms;
 pub mod peel;
 mod pieces;
 pub mod previous;
+pub mod reuse;
 mod slots;
 #[cfg(test)]
 mod tests;

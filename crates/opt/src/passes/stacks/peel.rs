@@ -41,10 +41,11 @@ struct Odd {
 }
 
 fn odd_step(f: &Function, counted: &Counted) -> Option<Odd> {
-    let body = &f.blocks[f.ops[counted.op].regions[1]];
-    if body.ops.len() > MANY || body.ops.iter().any(|&op| region::is_control(f, op)) {
+    let body = f.ops[counted.op].regions[1];
+    if !is_small(f, body) {
         return None;
     }
+    let body = &f.blocks[body];
     let find = |last: bool| {
         let step = if last { counted.trips - 1 } else { 0 };
         let mut others = Vec::new();
@@ -74,8 +75,14 @@ fn odd_step(f: &Function, counted: &Counted) -> Option<Odd> {
     find(true).or_else(|| find(false))
 }
 
+/// Whether a body may be compiled twice.
+pub(in crate::passes) fn is_small(f: &Function, body: BlockId) -> bool {
+    let ops = &f.blocks[body].ops;
+    ops.len() <= MANY && !ops.iter().any(|&op| region::is_control(f, op))
+}
+
 /// Whether one of the ops contracts the value, or a view of it.
-fn contracted(f: &Function, ops: &[OpId], value: ValueId) -> bool {
+pub(super) fn contracted(f: &Function, ops: &[OpId], value: ValueId) -> bool {
     let mut views = vec![value];
     ops.iter().any(|&op| {
         let data = &f.ops[op];

@@ -15,7 +15,7 @@ use jaxrs_kernel::Compare;
 use rustc_hash::FxHashSet;
 
 /// Carries of fewer bytes stay.
-const SMALL: u64 = 1024;
+pub(super) const SMALL: u64 = 1024;
 
 /// Rewrites every loop whose carry is what it stacks.
 pub fn run(function: &mut Function) {
@@ -39,12 +39,19 @@ fn visit(f: &mut Function, id: BlockId, counted: &Counted) -> bool {
 /// The carry that a loop stacks, if it gains by reading it in its slot.
 fn stacked_carry(f: &Function, block: BlockId, op: OpId, fill: &Filled) -> Option<usize> {
     let data = &f.ops[op];
-    let [condition, body] = [0, 1].map(|n| &f.blocks[data.regions[n]]);
+    let body = &f.blocks[data.regions[1]];
     let value = match f.defining_op(fill.update).map(|op| &f.ops[op]) {
         Some(data) if matches!(data.op, Op::Reshape(_)) => data.operands[0],
         _ => fill.update,
     };
     let carry = body.yields.iter().position(|&next| next == value || next == fill.update)?;
+    is_spared(f, block, op, carry).then_some(carry)
+}
+
+/// Whether a carry needs no memory of its own if a loop stacks it.
+pub(in crate::passes) fn is_spared(f: &Function, block: BlockId, op: OpId, carry: usize) -> bool {
+    let data = &f.ops[op];
+    let [condition, body] = [0, 1].map(|n| &f.blocks[data.regions[n]]);
     let argument = body.arguments[carry];
     let made = f.defining_op(body.yields[carry]).is_some_and(|op| body.ops.contains(&op));
     let asked = uses(f, data.regions[0], condition.arguments[carry]);
@@ -60,11 +67,11 @@ fn stacked_carry(f: &Function, block: BlockId, op: OpId, fill: &Filled) -> Optio
     let contracted = body.ops.iter().any(|&op| {
         matches!(f.ops[op].op, Op::DotGeneral(_)) && f.ops[op].operands.contains(&argument)
     });
-    (made && !asked && !needed && contracted && f.ty(argument).bytes() >= SMALL).then_some(carry)
+    made && !asked && !needed && contracted && f.ty(argument).bytes() >= SMALL
 }
 
 /// Whether a block or a region in it uses a value.
-fn uses(f: &Function, block: BlockId, value: ValueId) -> bool {
+pub(super) fn uses(f: &Function, block: BlockId, value: ValueId) -> bool {
     let data = &f.blocks[block];
     data.yields.contains(&value)
         || data.ops.iter().any(|&op| {
@@ -169,7 +176,7 @@ fn rewrite(
 }
 
 /// The ops of a block that compute values, in order.
-fn computing(f: &Function, block: BlockId, values: &[ValueId]) -> Vec<OpId> {
+pub(super) fn computing(f: &Function, block: BlockId, values: &[ValueId]) -> Vec<OpId> {
     let mut needed: FxHashSet<ValueId> = values.iter().copied().collect();
     let mut out = Vec::new();
     for &op in f.blocks[block].ops.iter().rev() {
