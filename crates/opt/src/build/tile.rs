@@ -131,6 +131,9 @@ impl Builder<'_> {
             if wanted.len() > 3 || wanted.iter().any(|&m| taken[m]) {
                 continue;
             }
+            if self.keeps_alive(steps, &tile, &wanted, block) {
+                continue;
+            }
             if let Some(larger) = self.joined(steps, &tile, &wanted, block) {
                 tile = larger;
             }
@@ -156,6 +159,31 @@ impl Builder<'_> {
         out.sort_unstable();
         out.dedup();
         out
+    }
+
+    /// Whether the tile with the steps `wanted`, too, would need more at once than they need after
+    /// it: what either is the last to read is live for both, and that may be more than what no
+    /// longer goes from the one to the other through memory.
+    fn keeps_alive(&self, steps: &[Step], tile: &Growing, wanted: &[usize], block: &Uses) -> bool {
+        let within = |at: &usize| tile.members.contains(at) || wanted.contains(at);
+        let bytes = |value: ValueId| self.program.values[value].bytes().0;
+        let [mut taken, mut saved] = [[0; 2], [0; 2]];
+        for (n, members) in [&tile.members[..], wanted].into_iter().enumerate() {
+            let mut seen = FxHashSet::default();
+            for operand in members.iter().flat_map(|&at| &steps[at].operands) {
+                let value = self.base(*operand);
+                let Some(maker) = block.maker.get(&value).filter(|_| seen.insert(value)) else {
+                    continue;
+                };
+                let readers = block.readers.get(&value).map_or(&[][..], |readers| &readers[..]);
+                if within(maker) {
+                    saved[n] += bytes(value);
+                } else if readers.iter().all(|at| members.contains(at) || *at < tile.first) {
+                    taken[n] += bytes(value);
+                }
+            }
+        }
+        taken[0].min(taken[1]) > saved[1]
     }
 
     fn joined(

@@ -54,6 +54,11 @@ impl Overwritten {
         Overwritten { by, positions }
     }
 
+    /// Where an op stands in its block.
+    pub(super) fn position(&self, op: OpId) -> u32 {
+        self.positions[op]
+    }
+
     /// Whether an op whose result is computed inside one of `readers`, values of the op's block,
     /// would read memory there that was overwritten before. Only memory much larger than the
     /// result counts, and only what the result is not larger than otherwise.

@@ -1,8 +1,10 @@
 //! The decision for each op, from the last to the first: computed inside its readers' kernels, a
 //! root of one of them, or a kernel of its own.
 //!
-//! `worth` says what is computed again rather than kept, `merge` which kernels become one.
+//! `worth` says what is computed again rather than kept, `live` what is kept so that less is live,
+//! `merge` which kernels become one.
 
+mod live;
 mod merge;
 mod worth;
 
@@ -33,6 +35,7 @@ const MAX_CHAIN: u32 = 300;
 pub(in crate::fuse) struct Decider<'a> {
     f: &'a Function,
     mode: FusionMode,
+    donated: &'a dyn Fn(usize) -> bool,
     /// Values that are dearer to keep than they look.
     again: &'a FxHashSet<ValueId>,
     estimates: SecondaryMap<ValueId, Estimate>,
@@ -66,6 +69,7 @@ pub(in crate::fuse) fn run(
     let mut decider = Decider {
         f,
         mode,
+        donated,
         again,
         estimates: cost::estimates(f),
         home: SecondaryMap::new(),
@@ -368,7 +372,8 @@ impl Decider<'_> {
         }
         self.normalize(value, at);
         let before = self.mode == FusionMode::On && self.outlives(op, at);
-        let may_inline = !self.needed[value] && self.mode == FusionMode::On && !before;
+        let less = self.mode == FusionMode::On && self.is_less_to_keep(op, at);
+        let may_inline = !self.needed[value] && self.mode == FusionMode::On && !before && !less;
         if may_inline && self.worth_inlining(op, cost, at) {
             self.fused.forms[value] = Form { stored: false, inline: true };
             let sites = std::mem::take(&mut self.sites[value].0);
@@ -376,7 +381,7 @@ impl Decider<'_> {
         }
         let shape = &f.ty(value).shape;
         let unit = match self.host(op, at) {
-            Some(unit) if !before => unit,
+            Some(unit) if !before && (!less || self.waits_for(unit, at).is_none()) => unit,
             _ => self.new_kernel(shape, at),
         };
         let mut sites = vec![Site::root(unit, shape)];

@@ -237,9 +237,19 @@ impl Decider<'_> {
         if added == 0 {
             return false;
         }
-        let most = if shrinks { 1 } else { MAX_LARGE };
-        let known = unit.reads.iter().filter(memory).filter(|v| large(v, result / 2)).count();
-        known + added > most
+        if shrinks {
+            // Whatever else it waits for, however small, would keep the large value.
+            let other = |v: &ValueId| {
+                let form = self.fused.forms[*v];
+                f.ty(*v).bytes() > result / 2
+                    && self.estimates[*v].made
+                    && (form.stored || !form.inline)
+                    && !data.results.contains(v)
+            };
+            return added + unit.reads.iter().filter(|v| other(v)).count() > 1;
+        }
+        let known = unit.reads.iter().filter(memory).filter(|v| large(v, 0)).count();
+        known + added > MAX_LARGE
     }
 }
 
