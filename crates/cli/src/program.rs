@@ -93,5 +93,5 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
         .parse::<u64>()
         .ok()
         .and_then(|number| number.checked_mul(unit))
-        .ok_or_else(|| format!("{text} is not a number of bytes"))
+        .ok_or_else(|| format!("\"{text}\" is not a number of bytes; write 65536 or 64KiB"))
 }

@@ -9,7 +9,7 @@ use jaxrs_kernel::program::{OriginId, StepId};
 use jaxrs_kernel::{Program, Step, StepKind};
 use jaxrs_opt::FusionMode;
 use jaxrs_plan::report::{AblationRow, Report};
-use jaxrs_plan::{Ideas, Planned};
+use jaxrs_plan::{Ideas, PlanError, Planned};
 use jaxrs_runtime::{Argument, Buffer, CallReport, Executable as _, Interface, Lent};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
@@ -218,8 +218,9 @@ pub fn emit(source: &[u8], file: &str, options: &Options, stage: Stage) -> Resul
     }
     let found = lowered.dumps.into_iter().find(|(name, _)| name == dump);
     let text = found.expect("the stage was asked for").1;
-    // A program of library calls has no kernels.
-    Ok(if text.is_empty() { format!("// the program has no {dump}\n") } else { text })
+    // A program of library calls has no kernels, one that returns its arguments has no ops.
+    let what = if stage == Stage::Kernels { "kernels" } else { "ops" };
+    Ok(if text.is_empty() { format!("// the program has no {what}\n") } else { text })
 }
 
 fn read(source: &[u8], file: &str) -> Result<Module, Error> {
@@ -299,10 +300,17 @@ fn planned(
         ideas,
         ..jaxrs_plan::Options::default()
     };
-    let planned = jaxrs_plan::plan(lowered.program, &plan_options)
-        .map_err(|error| Error::Plan(error.to_string()))?;
-    times.push(("plan".into(), begin.elapsed().as_secs_f64()));
     let entry = module.entry().expect("lowered above");
+    let planned =
+        jaxrs_plan::plan(lowered.program, &plan_options).map_err(|error| match error {
+            PlanError::Alias { .. } => {
+                let note = "without --strict-aliases results may change their arguments";
+                let error = jaxrs_ir::Error::new(error.to_string(), &entry.location).note(note);
+                Errors { file: file.to_string(), errors: vec![error] }.into()
+            }
+            PlanError::Internal(_) | PlanError::Invalid(_) => Error::Plan(error.to_string()),
+        })?;
+    times.push(("plan".into(), begin.elapsed().as_secs_f64()));
     let types =
         |values: &[jaxrs_ir::ValueId]| values.iter().map(|&v| entry.ty(v).clone()).collect();
     let program = PlannedProgram {

@@ -5,7 +5,7 @@ use crate::alias::{Need, Spot};
 use crate::rename::Renaming;
 use crate::walk::{Roots, lists_mut, visit};
 use jaxrs_kernel::program::{
-    Program, Scratch, Sharing, Step, StepId, StepKind, Storage, Value, ValueId,
+    Donation, Program, Scratch, Sharing, Step, StepId, StepKind, Storage, Value, ValueId,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -124,15 +124,23 @@ impl Copies {
     /// kept, a part of a value, or a value that is a result already.
     pub(crate) fn results(&mut self, program: &mut Program) {
         let roots = Roots::new(program);
-        let mut seen = FxHashMap::default();
+        // An argument that is several results stays the one that the source names.
+        let mut seen: FxHashMap<ValueId, usize> = FxHashMap::default();
+        for parameter in &program.parameters {
+            let Donation::Donated { preferred: Some(named) } = parameter.donation else { continue };
+            let root = roots.root(parameter.value).value;
+            let result = program.results.get(named as usize);
+            if result.is_some_and(|&v| roots.root(v).value == root && roots.is_whole(program, v)) {
+                seen.insert(root, named as usize);
+            }
+        }
         for i in 0..program.results.len() {
             let value = program.results[i];
             let root = roots.root(value).value;
             let reason = match program.values[root].storage {
                 Storage::Constant(_) => Some("the result is a constant".to_string()),
                 Storage::Parameter(p)
-                    if program.parameters[p as usize].donation
-                        == jaxrs_kernel::program::Donation::Kept =>
+                    if program.parameters[p as usize].donation == Donation::Kept =>
                 {
                     Some(format!("the result is argument {p}, which is not donated"))
                 }
@@ -141,7 +149,8 @@ impl Copies {
                         Some(format!("the result is a part of {}", program.values[root].name))
                     } else {
                         seen.get(&root)
-                            .map(|&other: &usize| format!("result {other} is the same value"))
+                            .filter(|&&other| other != i)
+                            .map(|&other| format!("result {other} is the same value"))
                     }
                 }
             };

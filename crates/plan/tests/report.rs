@@ -80,3 +80,19 @@ fn a_small_report_reads_well() {
         assert!(text.contains(part), "{part} in\n{text}");
     }
 }
+
+#[test]
+fn a_page_holds_any_name() {
+    let mut build = Build::default();
+    let mut steps = Vec::new();
+    let x = build.kept(16);
+    let y = build.elementwise(&mut steps, &[x]);
+    build.program.values[y].op = "<!--<script></script>".into();
+    let program = build.finish(steps, &[y]);
+    let planned = plan(program, &Options::default()).expect("a plan");
+    let page = Report::new(&planned, "</title>{{data}}{{peak}}").html();
+    let script = &page[page.find("<script>").expect("the page's own")..];
+    let end = script.find("</script>").expect("its end");
+    assert!(script[end..].trim_end().ends_with("</html>") && script[end..].len() < 40, "{script}");
+    assert!(!page.contains("<!--") && page.contains("&lt;/title&gt;&#123;"));
+}

@@ -43,10 +43,21 @@ fn programs() {
             call("%0")
         );
     }
+    // Each can be addressed, all together have more bytes than 64 bits count.
+    let half = "tensor<35184372088831xf32>";
+    let many = |op: &str| {
+        (0..200).map(|n| format!("  %{n} = {op}(%a) : ({half}) -> {half}\n")).collect::<String>()
+    };
+    let sum = format!(
+        "func.func @main(%a: {half}) -> {half} {{\n{}  return %a : {half}\n}}\n\
+         func.func private @f(%a: {half}) -> {half} {{\n{}  return %a : {half}\n}}\n",
+        many("call @f"),
+        many("\"stablehlo.sine\"")
+    );
     let nested = "\"stablehlo.case\"(%a) ({\n".repeat(20_000);
     let many = "[".repeat(4_000_000);
     let at = "<stdin>:2:";
-    let table: [(Vec<u8>, &[&str]); 20] = [
+    let table: [(Vec<u8>, &[&str]); 21] = [
         (b"".into(), &["no function", "<stdin>:1:1"]),
         (b"\x7fELF\x02\xff\xfe".into(), &["not UTF-8", "<stdin>:1:"]),
         (b"ML\xefR\x01StableHLO".into(), &["bytecode", "as_text()"]),
@@ -63,6 +74,7 @@ fn programs() {
         (b"func.func @main(%a: tensor<4294967296x4294967296x4294967296xf32>) {\n  return\n}".into(), &["no machine can address"]),
         (calls.into(), &["recursion", "@main"]),
         (bomb.into(), &["more than 4000000 ops"]),
+        (sum.into(), &["more than 2^62 bytes", "<stdin>:"]),
         (nested.clone().into(), &["<stdin>:1:1"]),
         (many.into(), &["<stdin>:1:1"]),
         (b"func.func @f() {\n  return\n}\nfunc.func @g() {\n  return\n}".into(), &["@main"]),
@@ -84,7 +96,7 @@ fn programs() {
 
 #[test]
 fn command_lines() {
-    let table: [(&[&str], &[&str]); 12] = [
+    let table: [(&[&str], &[&str]); 13] = [
         (&["plan"], &["PROGRAM"]),
         (&["frobnicate"], &["frobnicate"]),
         (&["plan", EXAMPLE, "--donate", "99"], &["--donate 99", "14 argument(s)"]),
@@ -92,6 +104,7 @@ fn command_lines() {
         (&["plan", EXAMPLE, "--threads", "0"], &["1..=1024"]),
         (&["plan", EXAMPLE, "--threads", "99999"], &["1..=1024"]),
         (&["plan", EXAMPLE, "--memory-limit", "64XB"], &["KiB, MiB or GiB"]),
+        (&["plan", EXAMPLE, "--memory-limit", "1.5GiB"], &["write 65536 or 64KiB"]),
         (&["plan", EXAMPLE, "--format", "xml"], &["json"]),
         (&["emit", EXAMPLE, "--stage", "nowhere"], &["kernels"]),
         (&["run", EXAMPLE], &["14 argument(s)", "--inputs"]),

@@ -301,6 +301,14 @@ const CASES: &[Case] = &[
         copies: 1,
     },
     Case {
+        about: "a result twice, the second named",
+        arguments: "%a: V FOR1",
+        results: "V, V",
+        body: "return %a, %a : V, V",
+        rows: &[(0, "output", Some(1), "")],
+        copies: 1,
+    },
+    Case {
         about: "swapped",
         arguments: "%a: V DONOR, %b: V DONOR",
         results: "V, V",
@@ -471,8 +479,6 @@ fn strict_aliases_bind_only_what_the_source_names() {
     assert_eq!(outputs(&crossed), [Some(0), Some(1)]);
     assert_eq!(crossed["copies"].as_array().map(Vec::len), Some(1));
     let error = strictly(&case("paired anew as they are")).expect_err("it cannot be kept");
-    assert!(
-        error.contains("argument 0 cannot become result 0 as the source names it: result 1"),
-        "{error}"
-    );
+    let wanted = "argument 0 cannot become result 0 as the source names it: result 1";
+    assert!(error.contains(wanted) && error.contains("--> <stdin>:1:"), "{error}");
 }

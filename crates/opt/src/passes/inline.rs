@@ -1,10 +1,13 @@
 //! Makes one flat function of a module's entry: every call is replaced by its callee's ops.
 
 use jaxrs_ir::copy::Copied;
-use jaxrs_ir::{BlockId, Error, Function, Location, Module, OpId};
+use jaxrs_ir::{BlockId, Error, Function, Location, Module, OpId, TensorType};
 
 /// More ops and calls than this while inlining, and the program is refused: calls in a tree double.
 const MAX_OPS: usize = 4_000_000;
+
+/// The same for the bytes of all values together, so that sums of sizes fit into 64 bits.
+const MAX_BYTES: u64 = 1 << 62;
 
 /// The entry function without calls, or why that cannot be.
 pub fn run(module: &Module) -> Result<Function, Vec<Error>> {
@@ -20,7 +23,10 @@ pub fn run(module: &Module) -> Result<Function, Vec<Error>> {
     copied.arguments(entry, entry.body, &mut to, body);
     to.parameter_attributes = entry.parameter_attributes.clone();
     to.result_attributes = entry.result_attributes.clone();
-    let mut inliner = Inliner { module, to, stack: vec![entry.name.clone()], ops: 0 };
+    let mut inliner = Inliner { module, to, stack: vec![entry.name.clone()], ops: 0, bytes: 0 };
+    for &parameter in entry.parameters().iter().chain(entry.results()) {
+        inliner.count(entry.ty(parameter), &entry.location).map_err(|error| vec![error])?;
+    }
     inliner.block(entry, entry.body, &mut copied, body).map_err(|error| vec![error])?;
     Ok(inliner.to)
 }
@@ -30,6 +36,7 @@ struct Inliner<'a> {
     to: Function,
     stack: Vec<String>,
     ops: usize,
+    bytes: u64,
 }
 
 impl Inliner<'_> {
@@ -60,6 +67,9 @@ impl Inliner<'_> {
             let message = format!("the program has more than {MAX_OPS} ops with its calls inlined");
             return Err(Error::new(message, &data.location));
         }
+        for &result in &data.results {
+            self.count(from.ty(result), &data.location)?;
+        }
         if let Some(name) = data.op.callee() {
             return self.call(from, op, name, copied, at);
         }
@@ -78,6 +88,16 @@ impl Inliner<'_> {
             copied.values.insert(old, new);
         }
         Ok(())
+    }
+
+    /// Adds a value's bytes, unless they are too many together.
+    fn count(&mut self, ty: &TensorType, location: &Location) -> Result<(), Error> {
+        self.bytes = self.bytes.saturating_add(ty.bytes());
+        if self.bytes <= MAX_BYTES {
+            return Ok(());
+        }
+        let message = "the program's values have more than 2^62 bytes together".to_string();
+        Err(Error::new(message, location).note("no machine can hold them"))
     }
 
     fn call(

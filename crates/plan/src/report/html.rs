@@ -17,14 +17,16 @@ impl Report {
         data["text"] = self.text(true).into();
         data["peak_point"] = self.peak.as_ref().map(|peak| peak.point).into();
         data["peak_step"] = self.peak.as_ref().map(|peak| peak.step.as_str()).into();
-        // "</" would end the script it stands in.
-        let data = data.to_string().replace("</", "<\\/");
+        // "</script" would end the script it stands in, "<!--" keep it from its end.
+        let data = data.to_string().replace('<', "\\u003c");
         PAGE.replace("{{title}}", &escape(&self.program))
             .replace("{{peak}}", &size(self.peak_bytes()))
             .replace("{{data}}", &data)
     }
 }
 
+/// Text for the page; a name in braces is not taken for one of the page's own.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('{', "&#123;")
 }
