@@ -35,7 +35,10 @@ pub(super) fn partial_slicing(batch: &[u64]) -> Vec<Slicing> {
 
 /// Replaces the group's ops by a loop.
 pub(super) fn build(f: &mut Function, block: BlockId, group: &Group) {
-    let all = std::mem::take(&mut f.blocks[block].ops);
+    let turned: Vec<Option<OpId>> =
+        group.outputs.iter().map(|&output| turned(f, group, output)).collect();
+    let mut all = std::mem::take(&mut f.blocks[block].ops);
+    all.retain(|op| !turned.contains(&Some(*op)));
     let last = *group.members.last().expect("at least one");
     let end = all.iter().position(|&op| op == last).expect("an op of the block") + 1;
     // What waits for the loop comes after it.
@@ -43,16 +46,37 @@ pub(super) fn build(f: &mut Function, block: BlockId, group: &Group) {
     let (before, after): (Vec<OpId>, Vec<OpId>) =
         all[..end].iter().copied().filter(stays).partition(|op| !group.after.contains(op));
     f.blocks[block].ops = before;
-    let values = Loop::new(f, block, group).run().expect("ops that fit as a whole fit in parts");
+    let values = Loop::new(f, block, group, &turned).run();
+    let values = values.expect("ops that fit as a whole fit in parts");
     f.blocks[block].ops.extend(after);
     f.blocks[block].ops.extend(&all[end..]);
-    let names: FxHashMap<ValueId, ValueId> = group.outputs.iter().copied().zip(values).collect();
+    let named = group.outputs.iter().zip(&turned).map(|(&output, turned)| match turned {
+        Some(op) => f.ops[*op].results[0],
+        None => output,
+    });
+    let names: FxHashMap<ValueId, ValueId> = named.zip(values).collect();
     loops::rename(f, block, &names);
+}
+
+/// The transpose that alone uses an output, if it leaves the elements of a sample side by side: the
+/// loop puts them in its order.
+fn turned(f: &Function, group: &Group, output: ValueId) -> Option<OpId> {
+    let home = f.blocks.values().find(|block| block.ops.contains(&group.members[0]))?;
+    let op = *home.ops.iter().find(|&&op| f.ops[op].operands.contains(&output))?;
+    let Op::Transpose(transpose) = &f.ops[op].op else { return None };
+    let along = transpose.permutation.last().is_some_and(|&axis| axis >= group.batch.len());
+    let whole = !group.partial.contains(&f.defining_op(output)?);
+    let uses = f.blocks.values().flat_map(|block| {
+        block.ops.iter().flat_map(|&op| &f.ops[op].operands).chain(&block.yields)
+    });
+    (along && whole && uses.filter(|&&v| v == output).count() == 1).then_some(op)
 }
 
 struct Loop<'a> {
     b: Builder<'a>,
     group: &'a Group,
+    /// The order of axes in which each output is put together, if it is not its own.
+    turned: &'a [Option<OpId>],
     /// Inside: the first sample of the turn along each batch axis.
     starts: Vec<ValueId>,
     zero: ValueId,
@@ -61,11 +85,16 @@ struct Loop<'a> {
 }
 
 impl<'a> Loop<'a> {
-    fn new(f: &'a mut Function, block: BlockId, group: &'a Group) -> Loop<'a> {
+    fn new(
+        f: &'a mut Function,
+        block: BlockId,
+        group: &'a Group,
+        turned: &'a [Option<OpId>],
+    ) -> Loop<'a> {
         let location = f.ops[group.members[0]].location.clone();
         let b = Builder { function: f, block, location };
         let zero = ValueId::from_u32(0);
-        Loop { b, group, starts: Vec::new(), zero, inside: FxHashMap::default() }
+        Loop { b, group, turned, starts: Vec::new(), zero, inside: FxHashMap::default() }
     }
 
     /// The outputs, after the loop.
@@ -74,8 +103,11 @@ impl<'a> Loop<'a> {
         let scalar = TensorType::scalar(DType::I32);
         self.zero = self.number(0)?;
         let mut initial = vec![self.zero];
-        for output in self.group.outputs.clone() {
-            let ty = self.whole(output);
+        for (&output, turned) in self.group.outputs.iter().zip(self.turned) {
+            let ty = match turned {
+                Some(op) => self.b.ty(self.b.function.ops[*op].results[0]),
+                None => self.whole(output),
+            };
             initial.push(self.b.zeros(&ty)?);
         }
         let types = self.b.types(&initial);
@@ -98,11 +130,19 @@ impl<'a> Loop<'a> {
         let leading: Slicing = (0..self.group.batch.len()).map(|n| (n, n)).collect();
         let one = self.number(1)?;
         let mut next = vec![self.b.add(carries[0], one)?];
-        for (&output, &carry) in self.group.outputs.iter().zip(&carries[1..]) {
-            let part = self.inside[&(output, leading.clone())];
+        let outputs = self.group.outputs.iter().zip(self.turned);
+        for ((&output, turned), &carry) in outputs.zip(&carries[1..]) {
+            let mut part = self.inside[&(output, leading.clone())];
+            let mut starts = self.starts.clone();
+            starts.resize(self.b.ty(carry).rank(), self.zero);
+            if let Some(op) = turned
+                && let Op::Transpose(transpose) = self.b.function.ops[*op].op.clone()
+            {
+                starts = transpose.permutation.iter().map(|&axis| starts[axis]).collect();
+                part = self.b.one(transpose, &[part])?;
+            }
             let mut operands = vec![carry, part];
-            operands.extend(&self.starts);
-            operands.resize(2 + self.b.ty(carry).rank(), self.zero);
+            operands.extend(starts);
             next.push(self.b.one(ops::DynamicUpdateSlice, &operands)?);
         }
         self.b.function.blocks[body].yields = next;

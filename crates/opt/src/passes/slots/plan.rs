@@ -142,6 +142,7 @@ impl Planner<'_> {
             match &f.ops[op].op {
                 Op::Concatenate(c) => self.concatenate(op, c.axis),
                 Op::Pad(p) => self.pad(op, p),
+                Op::Transpose(t) => self.transpose(op, t),
                 Op::DynamicUpdateSlice(_) => self.update(op),
                 _ if region::is_control(f, op) => {
                     f.ops[op].regions.iter().for_each(|&region| self.block(region));
@@ -208,6 +209,41 @@ impl Planner<'_> {
         }
         let starts = pad.low.iter().map(|&n| n as u64).collect();
         self.one(op, Start::Filled, 0, Begin::Known(starts), early, Vec::new());
+    }
+
+    /// A contraction that is only returned, its axes in another order, is made in that order, as
+    /// long as it writes elements that stand side by side.
+    fn transpose(&mut self, op: OpId, transpose: &ops::Transpose) {
+        let f = self.f;
+        let (value, result) = (f.ops[op].operands[0], f.ops[op].results[0]);
+        let shape = f.ty(result).shape.clone();
+        let Some(Op::DotGeneral(dot)) = f.defining_op(value).map(|op| &f.ops[op].op) else {
+            return;
+        };
+        let along = transpose.permutation.last().is_some_and(|&axis| axis >= dot.lhs_batch.len());
+        if f.ty(result).is_empty()
+            || !along
+            || !self.is_returned(result)
+            || !self.info.single(value)
+        {
+            return;
+        }
+        let Some(mut early) = self.early(op, value).filter(Early::is_complete) else { return };
+        early.moved.push(op);
+        let begin = Begin::Known(vec![0; shape.len()]);
+        let part = Part { operand: 0, begin, shape, moved: early.moved, early: true };
+        let made = early.made.into_iter().map(|v| (v, 0)).collect();
+        self.add(op, Whole { start: Start::Empty, parts: vec![part], beside: Vec::new() }, made);
+    }
+
+    /// Whether a block returns the value, perhaps in another shape.
+    fn is_returned(&self, value: ValueId) -> bool {
+        let (f, info) = (self.f, self.info);
+        let viewed = |&user: &OpId| {
+            matches!(ops::lower(f, user), Lowering::View)
+                && self.is_returned(f.ops[user].results[0])
+        };
+        info.returned[value] || info.users[value].iter().any(viewed)
     }
 
     fn update(&mut self, op: OpId) {
