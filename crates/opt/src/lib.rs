@@ -92,6 +92,10 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("residuals", &mut function, passes::residuals::run);
     p.pass("previous", &mut function, passes::stacks::previous::run);
     p.pass("peel", &mut function, passes::stacks::peel::run);
+    let parameters = function.parameters().len();
+    let donated: Vec<bool> =
+        (0..parameters).map(|n| build::is_donated(&function, n, options)).collect();
+    p.pass("replace", &mut function, |f| passes::stacks::replace::run(f, &donated));
     p.pass("reuse", &mut function, passes::stacks::reuse::run);
     p.pass("split", &mut function, passes::split::run);
     p.pass("products", &mut function, passes::products::run);
@@ -102,9 +106,6 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("slots", &mut function, passes::slots::run);
     p.pass("private", &mut function, passes::private::run);
     p.pass("dce again", &mut function, passes::dce::run);
-    let parameters = function.parameters().len();
-    let donated: Vec<bool> =
-        (0..parameters).map(|n| build::is_donated(&function, n, options)).collect();
     let remat = !options.keep && options.fuse == FusionMode::On;
     let made_again = remat && p.time("remat", || passes::remat::run(&mut function, &donated));
     p.pass("dce at last", &mut function, passes::dce::run);

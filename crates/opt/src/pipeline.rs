@@ -45,7 +45,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Runs a pass over the function.
-    pub fn pass(&mut self, name: &'static str, f: &mut Function, pass: fn(&mut Function)) {
+    pub fn pass(&mut self, name: &'static str, f: &mut Function, pass: impl FnOnce(&mut Function)) {
         self.time(name, || pass(f));
         self.dump(name, || text::print_function(f));
     }

@@ -10,7 +10,7 @@
 //! * `pieces` makes what the body computes in one step; `carries` puts it into the loop.
 //!
 //! * [`previous`] and [`peel`], passes of their own, make steps read their predecessor's slot;
-//!   [`reuse`] lets a step write into the slots that it reads last.
+//!   [`reuse`] and [`replace`] let a step write into the slots that it reads last.
 //!
 //! An accumulator takes its elements one step after the other, as XLA's reductions do, in the
 //! reduction's own type; sums and products of `bf16` and `f16` in `f32`, rounded at the end, as
@@ -23,6 +23,7 @@ mod forms;
 pub mod peel;
 mod pieces;
 pub mod previous;
+pub mod replace;
 pub mod reuse;
 mod slots;
 #[cfg(test)]
@@ -38,7 +39,7 @@ pub fn run(function: &mut Function) {
     let body = function.body;
     let mut changed = false;
     // What a loop no longer stacks may be all that an inner or an earlier one did.
-    while each_loop(function, body, unstack) {
+    while each_loop(function, body, &mut unstack) {
         dce::run(function);
         loops::run(function);
         dce::run(function);
@@ -52,10 +53,10 @@ pub fn run(function: &mut Function) {
 }
 
 /// What is done to a loop that counts, in its block; whether anything was.
-type Visit = fn(&mut Function, BlockId, &Counted) -> bool;
+type Visit<'a> = &'a mut dyn FnMut(&mut Function, BlockId, &Counted) -> bool;
 
 /// Visits every loop that counts, inner ones first; says whether any was changed.
-fn each_loop(f: &mut Function, id: BlockId, visit: Visit) -> bool {
+fn each_loop(f: &mut Function, id: BlockId, visit: Visit<'_>) -> bool {
     let mut changed = false;
     for op in f.blocks[id].ops.clone() {
         if region::is_control(f, op) {

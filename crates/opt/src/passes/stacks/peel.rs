@@ -18,7 +18,7 @@ const MANY: usize = 128;
 /// Peels every loop that gains by it.
 pub fn run(function: &mut Function) {
     let body = function.body;
-    if super::each_loop(function, body, visit) {
+    if super::each_loop(function, body, &mut visit) {
         trips::run(function);
         loops::run(function);
         fold::run(function);

@@ -20,7 +20,7 @@ pub(super) const SMALL: u64 = 1024;
 /// Rewrites every loop whose carry is what it stacks.
 pub fn run(function: &mut Function) {
     let body = function.body;
-    if super::each_loop(function, body, visit) {
+    if super::each_loop(function, body, &mut visit) {
         loops::run(function);
         dce::run(function);
     }

@@ -19,7 +19,7 @@ use rustc_hash::FxHashSet;
 /// Rewrites every loop that reads a stack for the last time.
 pub fn run(function: &mut Function) {
     let body = function.body;
-    if super::each_loop(function, body, visit) {
+    if super::each_loop(function, body, &mut visit) {
         loops::run(function);
         dce::run(function);
     }
@@ -246,7 +246,7 @@ impl Dying {
 }
 
 /// Whether the loop or something after it reads what elementwise ops have made of a stack before.
-fn is_read_late(f: &Function, block: BlockId, op: OpId, stack: ValueId) -> bool {
+pub(super) fn is_read_late(f: &Function, block: BlockId, op: OpId, stack: ValueId) -> bool {
     let ops = &f.blocks[block].ops;
     let at = ops.iter().position(|&other| other == op).unwrap_or(0);
     let mut made: FxHashSet<ValueId> = FxHashSet::default();
