@@ -2,7 +2,7 @@
 
 use crate::alias::{Need, Spot};
 use crate::classes::{Classes, Conflict, Context};
-use crate::walk::{Roots, TimeLine, lists, reads, visit};
+use crate::walk::{Roots, TimeLine, lists, visit};
 use jaxrs_kernel::program::{Program, SourcePlace, Step, StepKind, Storage, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -56,33 +56,35 @@ impl Readers {
     pub(crate) fn new(program: &Program, roots: &Roots, line: &TimeLine) -> Readers {
         let mut by_root: FxHashMap<ValueId, Vec<(u32, String)>> = FxHashMap::default();
         visit(&program.body, &mut |step| {
-            let mut note = |v: ValueId, at: u32| {
+            let mut note = |v: ValueId, at: u32, reader: &Step| {
                 let list = by_root.entry(roots.root(v).value).or_default();
-                list.push((at, name_of(program, step)));
+                list.push((at, name_of(program, reader)));
             };
             let span = line.span(step);
-            step.operands.iter().for_each(|&v| note(v, span.read));
+            step.operands.iter().for_each(|&v| note(v, span.read, step));
             match &step.kind {
                 StepKind::While(inner) => {
-                    note(inner.condition_value, span.inside[0].0);
-                    inner.next.iter().for_each(|&v| note(v, span.inside[0].1));
+                    note(inner.condition_value, span.inside[0].0, step);
+                    inner.next.iter().for_each(|&v| note(v, span.inside[0].1, step));
                     // What is read inside is read again by the next iteration, unless it is made
                     // inside, too.
                     let mut made = FxHashSet::default();
                     for list in lists(step) {
                         visit(list, &mut |s| made.extend(s.results.iter().copied()));
                     }
-                    for s in lists(step).into_iter().flatten() {
-                        reads(s, &mut |v| {
-                            if !made.contains(&roots.root(v).value) {
-                                note(v, span.inside[0].1);
-                            }
+                    for list in lists(step) {
+                        visit(list, &mut |reader| {
+                            own_reads(reader, &mut |v| {
+                                if !made.contains(&roots.root(v).value) {
+                                    note(v, span.inside[0].1, reader);
+                                }
+                            });
                         });
                     }
                 }
                 StepKind::Case(inner) => {
                     for (branch, at) in inner.branches.iter().zip(&span.inside) {
-                        branch.results.iter().for_each(|&v| note(v, at.1));
+                        branch.results.iter().for_each(|&v| note(v, at.1, step));
                     }
                 }
                 StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy | StepKind::Tile(_) => {
@@ -109,6 +111,21 @@ impl Readers {
     /// The last step that reads an owner.
     pub(crate) fn last(&self, root: ValueId) -> Option<&str> {
         self.by_root.get(&root)?.last().map(|l| &l.1[..])
+    }
+}
+
+/// The values that a step reads by itself, not by the steps inside it.
+fn own_reads(step: &Step, f: &mut impl FnMut(ValueId)) {
+    step.operands.iter().for_each(|&v| f(v));
+    match &step.kind {
+        StepKind::While(inner) => {
+            f(inner.condition_value);
+            inner.next.iter().for_each(|&v| f(v));
+        }
+        StepKind::Case(inner) => {
+            inner.branches.iter().flat_map(|b| &b.results).for_each(|&v| f(v));
+        }
+        StepKind::Kernel(_) | StepKind::Library(_) | StepKind::Copy | StepKind::Tile(_) => {}
     }
 }
 

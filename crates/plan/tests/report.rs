@@ -96,3 +96,24 @@ fn a_page_holds_any_name() {
     assert!(script[end..].trim_end().ends_with("</html>") && script[end..].len() < 40, "{script}");
     assert!(!page.contains("<!--") && page.contains("&lt;/title&gt;&#123;"));
 }
+
+#[test]
+fn the_last_reader_is_the_step_inside_a_loop() {
+    let mut build = Build::default();
+    let mut steps = Vec::new();
+    let x = build.kept(256);
+    let weights = build.dot(&mut steps, &[x], 1024);
+    let mut reader = None;
+    let results = build.repeat(&mut steps, &[x], |build, body, carries| {
+        let next = build.dot(body, &[carries[0], weights], 256);
+        reader = Some(next);
+        vec![build.elementwise(body, &[next])]
+    });
+    let program = build.finish(steps, &results);
+    let name = |v| program.values[v].name.clone();
+    let (weights, reader) = (name(weights), name(reader.expect("the body is made")));
+    let planned = plan(program, &Options::default()).expect("a plan");
+    let report = Report::new(&planned, "test");
+    let row = report.values.iter().find(|row| row.name == weights).expect("it has memory");
+    assert_eq!(row.last_reader, Some(reader));
+}
