@@ -107,7 +107,8 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("private", &mut function, passes::private::run);
     p.pass("dce again", &mut function, passes::dce::run);
     let remat = !options.keep && options.fuse == FusionMode::On;
-    let made_again = remat && p.time("remat", || passes::remat::run(&mut function, &donated));
+    let mut made_again = remat && p.time("remat", || passes::remat::run(&mut function, &donated));
+    made_again |= remat && p.time("unshare", || passes::unshare::run(&mut function));
     p.pass("dce at last", &mut function, passes::dce::run);
     p.dump("ir", || text::print_function(&function));
     let donated = |index: usize| build::is_donated(&function, index, options);

@@ -2,6 +2,7 @@
 
 use crate::draw::{Act, Draw, TRAINED, Trap, exact};
 use crate::rows::one_hot;
+use crate::scans::LAYERS;
 use crate::text::{Text, Value};
 
 /// The mean of the squares, and its cotangent.
@@ -46,8 +47,7 @@ fn in_stack(t: &mut Text, x: &Value, at: u64, count: u64) -> Value {
 /// Loss and gradients of layers of equal shape.
 pub fn layers(d: &mut Draw, scan: bool) -> Trap {
     let mut t = Text::default();
-    let (layers, n, batch) =
-        (d.pick(&[1, 2, 4, 6, 12]), d.size(&[16, 64, 128]), d.size(&[8, 64, 100]));
+    let (layers, n, batch) = (d.pick(&LAYERS), d.size(&[16, 64, 128]), d.size(&[8, 64, 100]));
     let act = d.pick(&TRAINED[..5]);
     let (w, b) = (t.input(&[layers, n, n]), t.input(&[layers, n]));
     let mut x = t.input(&[batch, n]);

@@ -105,15 +105,15 @@ const MISSED: &[(&str, f64)] = &[
     ("bf16_mlp", 1.14),
     ("concat_columns", 40.0),
     ("concat_dots", 50.0),
-    ("dag", 1.4),
+    ("dag", 1.27),
     ("donate_scratch", 1.99),
-    ("dots_reduced_24", 1.28),
+    ("dots_reduced_24", 1.25),
     ("fanout_24", 1.03),
-    ("layers_scan_grad", 2.16),
+    ("layers_scan_grad", 1.23),
     ("layers_unroll_grad", 1.74),
     ("mlp_deep_grad", 1.18),
     ("pad_dot", 447.19),
-    ("remat_dots", 1.18),
+    ("remat_dots", 1.2),
     ("remat_none", 1.1),
     ("scan_stack_dots", 16.05),
     ("scan_ys_last", 1.98),
@@ -175,6 +175,35 @@ fn arenas_are_as_small_as_they_can_be() {
         }
     }
     assert!(faults.is_empty(), "larger arenas than allowed:\n{}", faults.join("\n"));
+}
+
+/// The same network, its layers in a loop or one after the other, the way there and both ways.
+#[test]
+fn scan_and_unrolled_form_need_the_same() {
+    type Form = fn(&mut Draw, bool) -> Trap;
+    let makes: [(&str, Form); 2] =
+        [("layers", scans::layers), ("layers' gradient", gradients::layers)];
+    let mut faults = Vec::new();
+    for (kind, make) in makes {
+        for n in 0..16 {
+            // Of two layers, the loop back keeps the other's activation a step longer.
+            if Draw::new(kind, n, false).pick(&scans::LAYERS) == 2 {
+                continue;
+            }
+            let [scan, unrolled] = [true, false].map(|scan| {
+                let trap = make(&mut Draw::new(kind, n, false), scan);
+                let planned = compile::plan(trap.text.as_bytes(), kind, &Options::default());
+                let planned = planned.unwrap_or_else(|error| panic!("{kind} {n}: {error}"));
+                planned.report(kind).arena_without_scratch_bytes
+            });
+            let (less, more) = (scan.min(unrolled), scan.max(unrolled));
+            // Loops have counters, and rows are rounded up to 64 bytes.
+            if more > less + less / 20 + 4096 {
+                faults.push(format!("{kind} {n}: {scan} by a loop, {unrolled} without"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]

@@ -81,11 +81,13 @@ pub fn sequential(d: &mut Draw) -> Trap {
     Trap { text: t.finish(&[x]), practical: 4 * n * n, ideal: 4 * n }
 }
 
+/// How many layers a network may have.
+pub const LAYERS: [u64; 5] = [1, 2, 4, 6, 12];
+
 /// Layers of equal shape, as a scan or one after the other.
 pub fn layers(d: &mut Draw, scan: bool) -> Trap {
     let mut t = Text::default();
-    let (layers, n, batch) =
-        (d.pick(&[1, 2, 4, 6, 12]), d.size(&[16, 64, 128]), d.size(&[8, 64, 100]));
+    let (layers, n, batch) = (d.pick(&LAYERS), d.size(&[16, 64, 128]), d.size(&[8, 64, 100]));
     let act = d.pick(&[Act::Tanh, Act::Tanh, Act::Sigmoid, Act::Relu, Act::Sin]);
     let (w, b) = (t.input(&[layers, n, n]), t.input(&[layers, n]));
     let mut x = t.input(&[batch, n]);

@@ -26,3 +26,4 @@ pub mod slots;
 pub mod split;
 pub mod stacks;
 pub mod trips;
+pub mod unshare;

@@ -223,8 +223,12 @@ impl Decider<'_> {
         let f = self.f;
         let data = &f.ops[op];
         let result = f.ty(data.results[0]).bytes();
-        let large =
-            |v: &ValueId, than: u64| f.ty(*v).bytes() > 512.max(than) && self.estimates[*v].made;
+        // What a loop takes from outside is live in all of it, whoever reads it.
+        let here = self.home[op];
+        let own = |v: ValueId| f.defining_op(v).is_none_or(|maker| self.home[maker] == here);
+        let large = |v: &ValueId, than: u64| {
+            f.ty(*v).bytes() > 512.max(than) && self.estimates[*v].made && own(*v)
+        };
         let added: Vec<ValueId> = data
             .operands
             .iter()

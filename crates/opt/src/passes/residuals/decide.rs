@@ -9,8 +9,8 @@ use crate::passes::stacks::{peel, previous};
 use jaxrs_ir::{Function, OpId, ValueDef, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Loops of fewer iterations save little.
-const MIN_TRIPS: u64 = 3;
+/// Loops of fewer iterations save nothing for later ones.
+const MIN_TRIPS: u64 = 2;
 /// Cheap instructions that may be run again for each byte that is not saved.
 const MAX_WORK: u64 = 25;
 /// Ops that may be run again for one loop.

@@ -161,7 +161,7 @@ impl Dying {
     /// Whether what is made of the slots at a line does not meet, in an op's operands, what depends
     /// on a value: all of it can be read before that is in the slot.
     fn is_read_before(&self, f: &Function, line: Line, value: ValueId, body: BlockId) -> bool {
-        let later = dependents(f, body, value);
+        let later = dependents(f, &f.blocks[body].ops, value);
         let mut of_slot: FxHashSet<ValueId> = FxHashSet::default();
         for &op in &f.blocks[body].ops {
             let data = &f.ops[op];
@@ -196,7 +196,7 @@ impl Dying {
             if !self.is_last(read.line, 0, counted.trips) {
                 continue;
             }
-            let made = dependents(f, body, f.ops[read.op].results[0]);
+            let made = dependents(f, &f.blocks[body].ops, f.ops[read.op].results[0]);
             let value = data.ops.iter().rev().find(|op| {
                 let data = &f.ops[**op];
                 let [value] = data.results[..] else { return false };
@@ -234,7 +234,7 @@ impl Dying {
                     && self.fits(f, f.ty(argument))
                     && !uses(f, condition, f.blocks[condition].arguments[carry])
                     && f.blocks[body].yields.iter().all(|&v| v != argument)
-                    && dependents(f, body, next).is_empty()
+                    && dependents(f, &f.blocks[body].ops, next).is_empty()
                     && self.is_read_before(f, read.line, next, body)
                 {
                     return Some(Change::Carry { carry, read: number });
@@ -268,11 +268,11 @@ pub(super) fn is_read_late(f: &Function, block: BlockId, op: OpId, stack: ValueI
         || f.blocks[block].yields.iter().any(|v| made.contains(v))
 }
 
-/// The ops of a block that depend on a value.
-fn dependents(f: &Function, block: BlockId, value: ValueId) -> FxHashSet<OpId> {
+/// Those of some ops, in order, that depend on a value.
+fn dependents(f: &Function, ops: &[OpId], value: ValueId) -> FxHashSet<OpId> {
     let mut values: FxHashSet<ValueId> = [value].into_iter().collect();
     let mut out = FxHashSet::default();
-    for &op in &f.blocks[block].ops {
+    for &op in ops {
         let data = &f.ops[op];
         let captured = if data.regions.is_empty() { Vec::new() } else { region::captures(f, op) };
         if data.operands.iter().chain(&captured).any(|v| values.contains(v)) {

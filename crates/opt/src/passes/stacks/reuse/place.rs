@@ -2,12 +2,12 @@
 
 use super::{Change, Dying, Read, dependents};
 use crate::passes::counter::Counted;
-use crate::passes::loops;
 use crate::passes::residuals::reshaped;
 use crate::passes::stacks::previous::{computing, uses};
+use crate::passes::{loops, region};
 use jaxrs_ir::builder::Builder;
 use jaxrs_ir::{BlockId, Function, Literal, OpId, TensorType, ValueId, ops};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A loop whose stack takes what it computes.
 pub(super) struct Rewrite<'a> {
@@ -116,12 +116,13 @@ impl Rewrite<'_> {
         read: usize,
     ) -> Result<ValueId, String> {
         let body = f.ops[self.counted.op].regions[1];
-        let later = dependents(f, body, value);
+        let later = dependents(f, &f.blocks[body].ops, value);
         let starts = f.ops[self.dying.reads[read].op].operands[1..].to_vec();
         let shape = f.ty(value).shape.clone();
         let ops = std::mem::take(&mut f.blocks[body].ops);
         let maker = f.defining_op(value).ok_or("an argument")?;
         let at = ops.iter().position(|&op| op == maker).ok_or("another block")? + 1;
+        let (ops, at) = self.moved(f, &ops, at, read);
         let mut names: FxHashMap<ValueId, ValueId> = FxHashMap::default();
         let mut make = || {
             let mut b = self.builder(f, body);
@@ -157,13 +158,37 @@ impl Rewrite<'_> {
                 loops::rename(f, region, &names);
             }
         }
-        // Slices that come later read the newest stack, too.
+        // Slices of other slots that come later read the newest stack, too.
         for other in &self.dying.reads {
-            if ops[at..].contains(&other.op) {
+            if other.line != self.dying.reads[read].line && ops[at..].contains(&other.op) {
                 f.ops[other.op].operands[0] = made;
             }
         }
         Ok(made)
+    }
+
+    /// The body's ops, those that read other slots after the first `at` unless these need them, and
+    /// how many come first then: what is made of other slots is not kept while the slot is read.
+    fn moved(&self, f: &Function, ops: &[OpId], at: usize, read: usize) -> (Vec<OpId>, usize) {
+        let mut needed: Vec<ValueId> = f.ops[ops[at - 1]].operands.clone();
+        let mut before: FxHashSet<OpId> = [ops[at - 1]].into_iter().collect();
+        for &op in ops[..at].iter().rev() {
+            if f.ops[op].results.iter().any(|v| needed.contains(v)) {
+                needed.extend(&f.ops[op].operands);
+                needed.extend(region::captures(f, op));
+                before.insert(op);
+            }
+        }
+        let mut late: FxHashSet<OpId> = FxHashSet::default();
+        for other in &self.dying.reads {
+            if other.line != self.dying.reads[read].line && !before.contains(&other.op) {
+                late.insert(other.op);
+                late.extend(dependents(f, ops, f.ops[other.op].results[0]));
+            }
+        }
+        let (first, then): (Vec<OpId>, Vec<OpId>) =
+            ops[..at].iter().partition(|op| !late.contains(op));
+        (first.iter().chain(&then).chain(&ops[at..]).copied().collect(), first.len())
     }
 
     /// Lets the carry be read in the slot that the step before wrote, and its next value be written
