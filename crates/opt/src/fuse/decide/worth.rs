@@ -1,12 +1,13 @@
 //! Whether an op is computed inside its readers' kernels rather than kept in memory.
 
 use super::{At, Decider, MAX_CHAIN, MAX_CODE, MAX_SIZE};
-use crate::fuse::constant;
 use crate::fuse::cost::{self, STEP};
 use crate::fuse::maps::{IDENTITY, Site, borders, operand_site};
 use crate::fuse::units::{Kind, UnitData};
+use crate::fuse::{base, constant};
+use cranelift_entity::packed_option::PackedOption;
 use jaxrs_ir::lower::{ElementCost, Lowering};
-use jaxrs_ir::{Op, OpId, ValueId, ops};
+use jaxrs_ir::{BlockId, Op, OpId, ValueDef, ValueId, ops};
 use rustc_hash::FxHashSet;
 
 /// Pieces of a loop that is split at borders, at most.
@@ -217,6 +218,20 @@ impl Decider<'_> {
         matches!(op, Some(Op::DynamicUpdateSlice(_)))
     }
 
+    /// Whether a value, or what it is sliced from, is made in a block: others are live all along.
+    fn is_of_block(&self, value: ValueId, block: PackedOption<BlockId>) -> bool {
+        let mut value = base(self.f, value);
+        while let Some(op) = self.f.defining_op(value)
+            && matches!(self.f.ops[op].op, Op::Slice(_) | Op::DynamicSlice(_))
+        {
+            value = base(self.f, self.f.ops[op].operands[0]);
+        }
+        match self.f.values[value].def {
+            ValueDef::Argument(home, _) => Some(home) == block.expand(),
+            ValueDef::Result(op, _) => self.home[op] == block,
+        }
+    }
+
     /// Whether computing the op in a unit would make it read too many large intermediate values at
     /// once, or a large one where only a small one would be live.
     pub(super) fn crowds(&self, op: OpId, unit: &UnitData) -> bool {
@@ -234,6 +249,7 @@ impl Decider<'_> {
             .iter()
             .copied()
             .filter(|v| !unit.reads.contains(v) && large(v, 0) && !self.is_updated(*v))
+            .filter(|v| self.is_of_block(*v, self.home[op]))
             .collect();
         let shrinks = added.iter().any(|v| f.ty(*v).bytes() >= 8 * result);
         let memory = |v: &&ValueId| shrinks || self.estimates[**v].memory;
