@@ -5,7 +5,8 @@ use crate::indexed::positions;
 use jaxrs_ir::ops::convolution::{Axes, Convolution};
 use jaxrs_ir::ops::window::{WindowAxis, windows};
 use jaxrs_ir::ops::{
-    Compare, DotGeneral, Elementwise, Map, Reduce, ReduceWindow, Select, SelectAndScatter,
+    Compare, DotGeneral, Elementwise, Map, Pad, Reduce, ReduceWindow, Reverse, Select,
+    SelectAndScatter, Transpose,
 };
 use jaxrs_ir::{BlockId, DType, TensorType, ValueId};
 use jaxrs_kernel::Compare as Direction;
@@ -361,6 +362,7 @@ pub fn convolution(g: &mut Gen<'_>) -> Option<ValueId> {
     let x = g.any_where(|g, v| {
         (2..=4).contains(&g.f.ty(v).rank()) && tame_enough(g, v) && !g.f.ty(v).is_empty()
     })?;
+    let x = if g.r.percent(40) { moved(g, x)? } else { x };
     let ty = g.ty(x);
     let rank = ty.rank();
     let order = g.r.shuffled((0..rank).collect::<Vec<usize>>());
@@ -389,7 +391,11 @@ pub fn convolution(g: &mut Gen<'_>) -> Option<ValueId> {
     if filter.len() > g.largest || filter.len() * ty.len() > 1 << 18 {
         return None;
     }
-    let y = g.tame(&filter, 3.0);
+    let mut y = g.tame(&filter, 3.0);
+    if g.r.percent(30) {
+        let (axes, same) = (g.r.some(rank), g.bound(y));
+        y = g.add(Reverse { axes }, &[y], same)?;
+    }
     let bound = (filter.len() / outputs) as f64 * g.bound(x) * g.bound(y) * 2.0;
     if bound > sum_reach(ty.dtype) || g.bound(y).is_infinite() && !exact(ty.dtype) {
         return None;
@@ -404,7 +410,33 @@ pub fn convolution(g: &mut Gen<'_>) -> Option<ValueId> {
         batch_groups,
         result: sum_type(g, ty.dtype),
     };
-    g.add(op, &[x, y], if exact(ty.dtype) { f64::INFINITY } else { bound })
+    let bound = if exact(ty.dtype) { f64::INFINITY } else { bound };
+    let result = g.add(op, &[x, y], bound)?;
+    if g.r.percent(70) {
+        return Some(result);
+    }
+    let permutation = g.r.shuffled((0..rank).collect());
+    g.add(Transpose { permutation }, &[result], bound)
+}
+
+/// A value transposed or padded with zeros: what convolutions may read in place.
+fn moved(g: &mut Gen<'_>, mut x: ValueId) -> Option<ValueId> {
+    for _ in 0..1 + g.r.below(2) {
+        let (rank, bound) = (g.f.ty(x).rank(), g.bound(x));
+        x = if g.r.percent(50) {
+            let permutation = g.r.shuffled((0..rank).collect());
+            g.add(Transpose { permutation }, &[x], bound)?
+        } else {
+            let (mut low, mut high, mut interior) = (vec![0; rank], vec![0; rank], vec![0; rank]);
+            for axis in g.r.some(rank) {
+                (low[axis], high[axis]) = (g.r.between(0, 2), g.r.between(-1, 2).max(0));
+                interior[axis] = g.r.below(3) / 2;
+            }
+            let zero = g.number(g.dtype(x), 0.0);
+            g.add(Pad { low, high, interior }, &[x, zero], bound)?
+        };
+    }
+    Some(x)
 }
 
 /// The same scalar ops for each element.
