@@ -119,7 +119,6 @@ const MISSED: &[(&str, f64)] = &[
     ("scan_ys_last", 1.98),
     ("scans_independent", 7.15),
     ("stack_dots", 8.0),
-    ("vmap_chunked", 1.16),
 ];
 
 fn number(name: &str) -> Option<u64> {
