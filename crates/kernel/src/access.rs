@@ -116,7 +116,7 @@ fn harmless(kernel: &Kernel, load: &Access, store: &Access) -> bool {
         return true;
     }
     let (a, b) = (bounds(kernel, &load.at), bounds(kernel, &store.at));
-    a.1 < b.0 || b.1 < a.0 || disjoint(load, store)
+    a.1 < b.0 || b.1 < a.0 || disjoint(kernel, load, store)
 }
 
 /// Whether any two different iterations of the common loops have different elements, whichever of
@@ -125,19 +125,19 @@ fn apart(kernel: &Kernel, load: &Access, store: &Access, common: &[(Reg, i64, i6
     let mut digits = Vec::new();
     let (mut a, mut b) = (load.at.clone(), store.at.clone());
     for &(var, first, last) in common {
-        let coefficient = a.coefficient(var);
-        if coefficient != b.coefficient(var) {
-            return false;
-        }
         if first == last {
             continue;
         }
-        if coefficient == 0 {
-            return false;
+        let Some(parts) = parts(kernel, &a, var, (first, last)) else { return false };
+        for (part, first, last) in parts {
+            let coefficient = a.coefficient(part);
+            if coefficient != b.coefficient(part) {
+                return false;
+            }
+            a.add_term(part, -coefficient);
+            b.add_term(part, -coefficient);
+            digits.push((i128::from(coefficient).abs(), i128::from(last - first)));
         }
-        a.add_term(var, -coefficient);
-        b.add_term(var, -coefficient);
-        digits.push((i128::from(coefficient).abs(), i128::from(last - first)));
     }
     // What is left of the positions is a small number beside the common loops' steps.
     let (low_a, high_a) = bounds(kernel, &a);
@@ -146,6 +146,68 @@ fn apart(kernel: &Kernel, load: &Access, store: &Access, common: &[(Reg, i64, i6
     let equal = a == b && a.terms.iter().all(|t| outside(kernel, t.0, common));
     let rest = if equal { 0 } else { high_a.max(high_b) - low_a.min(low_b) };
     separate(&mut digits, rest)
+}
+
+/// The registers, with their bounds, by which a position steps with a loop's variable and that
+/// together say which value it has: the variable itself, or the remainder and the quotient that
+/// stand for the variables of two loops which became one.
+fn parts(
+    kernel: &Kernel,
+    at: &Affine,
+    var: Reg,
+    bounds: (i64, i64),
+) -> Option<Vec<(Reg, i64, i64)>> {
+    let argument = |reg: Reg| match &kernel.regs[reg].def {
+        Def::Inst(Inst::Index(at) | Inst::FloorDiv(at, _) | Inst::Modulo(at, _)) => {
+            match at.terms[..] {
+                [(from, 1)] => Some((from, at.constant)),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let (mut var, (mut first, mut last)) = (var, bounds);
+    let mut parts = Vec::new();
+    while first != last {
+        if at.coefficient(var) != 0 {
+            parts.push((var, first, last));
+            break;
+        }
+        let (part, by) = at.terms.iter().find_map(|&(part, _)| {
+            // A remainder, perhaps moved by a constant.
+            let remainder = match kernel.regs[part].def {
+                Def::Inst(Inst::Index(_)) => argument(part)?.0,
+                _ => part,
+            };
+            match kernel.regs[remainder].def {
+                Def::Inst(Inst::Modulo(_, by)) => {
+                    (argument(remainder)? == (var, 0)).then_some((part, by))
+                }
+                _ => None,
+            }
+        })?;
+        let (low, high) = kernel.regs[part].bounds?;
+        parts.push((part, low, high));
+        (first, last) = (first.div_euclid(by), last.div_euclid(by));
+        if first == last {
+            break;
+        }
+        // The quotient is in the position or what one of its registers is computed from.
+        var = at.terms.iter().find_map(|&(reg, _)| {
+            let mut next = Some(reg);
+            while let Some(reg) = next {
+                let from = argument(reg);
+                if matches!(kernel.regs[reg].def, Def::Inst(Inst::FloorDiv(_, d)) if d == by)
+                    && from == Some((var, 0))
+                {
+                    return Some(reg);
+                }
+                next = from.map(|(reg, _)| reg);
+            }
+            None
+        })?;
+    }
+    Some(parts)
 }
 
 /// Whether numbers `sum(digit * coefficient) + rest` with different digits are different.
@@ -179,10 +241,10 @@ fn bounds(kernel: &Kernel, at: &Affine) -> (i128, i128) {
     sum
 }
 
-/// Whether the elements of the two accesses are different ones, for positions made of loop
-/// variables alone: as digits of a number system that both share, one digit's ranges are disjoint.
-fn disjoint(load: &Access, store: &Access) -> bool {
-    let (Some(a), Some(b)) = (terms(load), terms(store)) else { return false };
+/// Whether the elements of the two accesses are different ones, for positions made of registers
+/// of known bounds: as digits of a number system that both share, one digit's ranges are disjoint.
+fn disjoint(kernel: &Kernel, load: &Access, store: &Access) -> bool {
+    let (Some(a), Some(b)) = (terms(kernel, load), terms(kernel, store)) else { return false };
     // What no term steps over is a digit of constants.
     let mut steps: Vec<i64> = a.iter().chain(&b).map(|t| t.0).chain([1]).collect();
     steps.sort_unstable_by(|x, y| y.cmp(x));
@@ -200,11 +262,14 @@ fn disjoint(load: &Access, store: &Access) -> bool {
     separate(&mut union, 0) && a.iter().zip(&b).any(|(x, y)| x.1 < y.0 || y.1 < x.0)
 }
 
-/// The position's steps with the ranges of their variables; none if it has other terms.
-fn terms(access: &Access) -> Option<Vec<(i64, i64, i64)>> {
+/// The position's steps with the ranges of their registers; none if one is not known.
+fn terms(kernel: &Kernel, access: &Access) -> Option<Vec<(i64, i64, i64)>> {
     let of = |&(reg, coefficient): &(Reg, i64)| {
-        let l = access.loops.iter().find(|l| l.0 == reg)?;
-        (coefficient > 0).then_some((coefficient, l.1, l.2))
+        let (low, high) = match access.loops.iter().find(|l| l.0 == reg) {
+            Some(&(_, first, last)) => (first, last),
+            None => kernel.regs[reg].bounds?,
+        };
+        (coefficient > 0).then_some((coefficient, low, high))
     };
     access.at.terms.iter().map(of).collect()
 }
@@ -362,6 +427,29 @@ mod tests {
         let wide = b.cast(crate::CastOp::SignExtend, sum[0], crate::RegType::I64);
         b.store(y, Affine::constant(0), wide);
         assert_eq!(sharing(&b.finish(), 1), [[Sharing::AfterFullRead]]);
+    }
+
+    #[test]
+    fn two_loops_that_became_one_keep_their_elements_apart() {
+        // Rows of five, of which all elements but the first are written.
+        let kernel = |load: (i64, i64, i64)| {
+            let mut b = KernelBuilder::new("parts");
+            b.param(DType::I32, 15, Access::Read);
+            b.param(DType::I32, 15, Access::Write);
+            b.set_range(12);
+            parallel(&mut b, 12, RANGED, |b, n| {
+                let (i, j) = (b.floor_div(n, 4), b.modulo(n, 4));
+                let [x, y] = [0, 1].map(cranelift_entity::EntityRef::new);
+                let value = b.load(x, at(&i, &j, load));
+                b.store(y, at(&i, &j, (5, 1, 1)), value);
+            });
+            b.finish()
+        };
+        assert_eq!(sharing(&kernel((5, 1, 1)), 1), [[Sharing::SameElement]]);
+        assert_eq!(sharing(&kernel((5, 0, 0)), 1), [[Sharing::SameElement]]);
+        for load in [(5, 1, 0), (4, 1, 0), (0, 1, 1), (5, 0, 1)] {
+            assert_eq!(sharing(&kernel(load), 1), [[Sharing::Never]], "{load:?}");
+        }
     }
 
     #[test]

@@ -103,8 +103,6 @@ const AT_IDEAL: &[&str] = &[
 const MISSED: &[(&str, f64)] = &[
     ("at_set_read_between", 0.25),
     ("bf16_mlp", 1.14),
-    ("concat_columns", 40.0),
-    ("concat_dots", 50.0),
     ("dag", 1.27),
     ("donate_scratch", 1.99),
     ("dots_reduced_24", 1.25),
@@ -112,13 +110,11 @@ const MISSED: &[(&str, f64)] = &[
     ("layers_scan_grad", 1.23),
     ("layers_unroll_grad", 1.74),
     ("mlp_deep_grad", 1.18),
-    ("pad_dot", 447.19),
     ("remat_dots", 1.2),
     ("remat_none", 1.1),
     ("scan_stack_dots", 16.05),
     ("scan_ys_last", 1.98),
     ("scans_independent", 7.15),
-    ("stack_dots", 8.0),
 ];
 
 fn number(name: &str) -> Option<u64> {

@@ -6,10 +6,12 @@ use cranelift_entity::packed_option::PackedOption;
 use jaxrs_ir::lower::Lowering;
 use jaxrs_ir::{BlockId, Function, Op, OpId, ValueId, ops};
 use jaxrs_kernel::program::Library;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Ops between a whole and the memory that it becomes, or between a part and its contraction.
-const MOST_OPS: usize = 12;
+/// Ops between a whole and the memory that it becomes.
+const MOST_STEPS: usize = 12;
+/// Elementwise ops between a contraction and its part.
+const MOST_OPS: usize = 64;
 
 /// Everything that is made in its place.
 pub(super) struct Plan {
@@ -360,7 +362,7 @@ impl Planner<'_> {
         let made = match &f.ops[f.defining_op(value)?].op {
             Op::DotGeneral(_) if info.single(value) || self.is_readable(value) => vec![value],
             Op::DotGeneral(_) => return None,
-            _ => match self.contraction(value, value, 0) {
+            _ => match self.contraction(value) {
                 Some(product) if self.is_readable(value) || info.single(value) => {
                     vec![product, value]
                 }
@@ -387,22 +389,45 @@ impl Planner<'_> {
         )
     }
 
-    /// The contraction of the library that elementwise ops make a value of, if nothing else uses it.
-    fn contraction(&self, value: ValueId, root: ValueId, depth: usize) -> Option<ValueId> {
+    /// The contraction of the library that elementwise ops make a value of, if nothing else uses it
+    /// or what is made of it on the way.
+    fn contraction(&self, root: ValueId) -> Option<ValueId> {
         let (f, info) = (self.f, self.info);
-        let op = f.defining_op(value)?;
-        if info.home[op] != info.home[f.defining_op(root)?] || depth > MOST_OPS {
-            return None;
+        let home = info.home[f.defining_op(root)?];
+        let (mut inside, mut products) = (Vec::new(), Vec::new());
+        let mut stack = vec![root];
+        while let Some(value) = stack.pop() {
+            let Some(op) = f.defining_op(value) else { continue };
+            if info.home[op] != home || inside.contains(&op) {
+                continue;
+            }
+            if self.is_pointwise(value) {
+                if inside.len() == MOST_OPS {
+                    return None;
+                }
+                inside.push(op);
+                stack.extend(f.ops[op].operands.iter().rev());
+            } else if matches!(f.ops[op].op, Op::DotGeneral(_))
+                && f.ty(value) == f.ty(root)
+                && matches!(ops::lower(f, op), Lowering::Library(Library::Dot(_)))
+            {
+                products.push(value);
+            }
         }
-        if let Op::DotGeneral(_) = f.ops[op].op {
-            let (ty, out) = (f.ty(value), f.ty(root));
-            let library = matches!(ops::lower(f, op), Lowering::Library(Library::Dot(_)));
-            return (library && info.single(value) && ty == out).then_some(value);
-        }
-        if !self.is_pointwise(value) || value != root && !info.single(value) {
-            return None;
-        }
-        f.ops[op].operands.iter().find_map(|&v| self.contraction(v, root, depth + 1))
+        // All that is made of the product leads to the root.
+        products.into_iter().find(|&product| {
+            let (mut stack, mut seen) = (vec![product], FxHashSet::default());
+            while let Some(value) = stack.pop() {
+                if value == root || !seen.insert(value) {
+                    continue;
+                }
+                if info.returned[value] || !info.users[value].iter().all(|op| inside.contains(op)) {
+                    return false;
+                }
+                stack.extend(info.users[value].iter().flat_map(|&op| &f.ops[op].results));
+            }
+            true
+        })
     }
 
     /// Whether all users of a value beside the whole can read it as a slice.
@@ -469,6 +494,6 @@ impl Planner<'_> {
                 }
             }
         };
-        depth <= MOST_OPS && (info.returned[value] || info.users[value].iter().any(needs))
+        depth <= MOST_STEPS && (info.returned[value] || info.users[value].iter().any(needs))
     }
 }
