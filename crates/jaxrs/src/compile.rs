@@ -7,7 +7,7 @@ use cranelift_entity::PrimaryMap;
 use jaxrs_ir::{Errors, Function, Location, Module, TensorType, text, verify};
 use jaxrs_kernel::program::{OriginId, StepId};
 use jaxrs_kernel::{Program, Step, StepKind};
-use jaxrs_opt::FusionMode;
+use jaxrs_opt::{FusionMode, Lowered, Prepared};
 use jaxrs_plan::report::{AblationRow, Report};
 use jaxrs_plan::{Ideas, PlanError, Planned};
 use jaxrs_runtime::{Argument, Buffer, CallReport, Executable as _, Interface, Lent};
@@ -212,9 +212,11 @@ pub fn emit(source: &[u8], file: &str, options: &Options, stage: Stage) -> Resul
         }
     };
     let wanted = vec![dump.to_string()];
-    let mut lowered = lower(&module, file, options, wanted.clone(), false)?;
+    let opt_options = opt_options(&module, file, options, wanted)?;
+    let prepared = prepare(&module, file, &opt_options)?;
+    let mut lowered = lower(&prepared, file, false)?;
     if lowered.made_again && plan_module(&module, file, options)?.keeps {
-        lowered = lower(&module, file, options, wanted, true)?;
+        lowered = lower(&prepared, file, true)?;
     }
     let found = lowered.dumps.into_iter().find(|(name, _)| name == dump);
     let text = found.expect("the stage was asked for").1;
@@ -229,13 +231,12 @@ fn read(source: &[u8], file: &str) -> Result<Module, Error> {
     Ok(module)
 }
 
-fn lower(
+fn opt_options(
     module: &Module,
     file: &str,
     options: &Options,
     dump: Vec<String>,
-    keep: bool,
-) -> Result<jaxrs_opt::Lowered, Error> {
+) -> Result<jaxrs_opt::Options, Error> {
     let entry = module.entry().ok_or_else(|| Errors {
         file: file.to_string(),
         errors: vec![
@@ -250,11 +251,23 @@ fn lower(
         )));
     }
     let fuse = if options.fuse { FusionMode::On } else { FusionMode::Off };
-    let options = jaxrs_opt::Options { donate: options.donate.clone(), fuse, dump, keep };
-    jaxrs_opt::compile(module, &options).map_err(|mut errors| {
-        errors.file = file.to_string();
-        errors.into()
-    })
+    Ok(jaxrs_opt::Options { donate: options.donate.clone(), fuse, dump })
+}
+
+fn prepare<'a>(
+    module: &'a Module,
+    file: &str,
+    options: &'a jaxrs_opt::Options,
+) -> Result<Prepared<'a>, Error> {
+    jaxrs_opt::prepare(module, options).map_err(|errors| in_file(errors, file))
+}
+
+fn lower(prepared: &Prepared<'_>, file: &str, keep: bool) -> Result<Lowered, Error> {
+    prepared.lower(keep).map_err(|errors| in_file(errors, file))
+}
+
+fn in_file(errors: Errors, file: &str) -> Error {
+    Errors { file: file.to_string(), ..errors }.into()
 }
 
 fn plan_module(module: &Module, file: &str, options: &Options) -> Result<PlannedProgram, Error> {
@@ -269,59 +282,67 @@ fn plan_with(
     options: &Options,
     ideas: Ideas,
 ) -> Result<PlannedProgram, Error> {
-    let (mut program, made_again) = planned(module, file, options, ideas, false)?;
-    if made_again {
-        let (keeping, _) = planned(module, file, options, ideas, true)?;
-        let bytes = |p: &PlannedProgram| p.report(file).arena_without_scratch_bytes;
-        let (less, more) = (bytes(&program), bytes(&keeping));
-        if less + MIN_SAVED.max(more / 16) > more {
-            program = keeping;
-        }
-    }
-    within_limit(&program, file, options)?;
-    Ok(program)
-}
-
-/// The program with its plan, and whether something in it is made again that could be kept.
-fn planned(
-    module: &Module,
-    file: &str,
-    options: &Options,
-    ideas: Ideas,
-    keep: bool,
-) -> Result<(PlannedProgram, bool), Error> {
-    let lowered = lower(module, file, options, Vec::new(), keep)?;
-    let mut times: Vec<(String, f64)> =
-        lowered.timings.iter().map(|t| (t.name.to_string(), t.duration.as_secs_f64())).collect();
-    let begin = Instant::now();
+    let opt_options = opt_options(module, file, options, Vec::new())?;
+    let prepared = prepare(module, file, &opt_options)?;
+    let mut times = seconds(&prepared.timings, "");
     let plan_options = jaxrs_plan::Options {
         threads: options.threads,
         strict_aliases: options.strict_aliases,
         ideas,
         ..jaxrs_plan::Options::default()
     };
-    let entry = module.entry().expect("lowered above");
-    let planned =
-        jaxrs_plan::plan(lowered.program, &plan_options).map_err(|error| match error {
-            PlanError::Alias { .. } => {
-                let note = "without --strict-aliases results may change their arguments";
-                let error = jaxrs_ir::Error::new(error.to_string(), &entry.location).note(note);
-                Errors { file: file.to_string(), errors: vec![error] }.into()
-            }
-            PlanError::Internal(_) | PlanError::Invalid(_) => Error::Plan(error.to_string()),
-        })?;
-    times.push(("plan".into(), begin.elapsed().as_secs_f64()));
+    let entry = module.entry().expect("prepared above");
+    let mut plan = |program: Program, name: &str, worth: &dyn Fn(u64) -> bool| {
+        let begin = Instant::now();
+        let planned =
+            jaxrs_plan::plan_if(program, &plan_options, worth).map_err(|error| match error {
+                PlanError::Alias { .. } => {
+                    let note = "without --strict-aliases results may change their arguments";
+                    let error = jaxrs_ir::Error::new(error.to_string(), &entry.location).note(note);
+                    Errors { file: file.to_string(), errors: vec![error] }.into()
+                }
+                PlanError::Internal(_) | PlanError::Invalid(_) => Error::Plan(error.to_string()),
+            });
+        times.push((name.into(), begin.elapsed().as_secs_f64()));
+        planned
+    };
+    let lowered = lower(&prepared, file, false)?;
+    let mut origins = lowered.origins;
+    let mut planned = plan(lowered.program, "plan", &|_| true)?.expect("any plan is worth it");
+    let mut lowering = seconds(&lowered.timings, "");
+    let mut keeps = !lowered.made_again;
+    if lowered.made_again {
+        let less = planned.values_height().0;
+        // Whether keeping everything, at a height, is as good.
+        let worth = |more: u64| less + MIN_SAVED.max(more / 16) > more;
+        let kept = lower(&prepared, file, true)?;
+        lowering.extend(seconds(&kept.timings, "-keeping"));
+        let keeping = plan(kept.program, "plan-keeping", &worth)?;
+        if let Some(keeping) = keeping.filter(|keeping| worth(keeping.values_height().0)) {
+            (planned, origins, keeps) = (keeping, kept.origins, true);
+        }
+    }
+    let plans = times.split_off(prepared.timings.len());
+    times.extend(lowering);
+    times.extend(plans);
     let types =
         |values: &[jaxrs_ir::ValueId]| values.iter().map(|&v| entry.ty(v).clone()).collect();
     let program = PlannedProgram {
         planned,
-        origins: lowered.origins,
+        origins,
         parameter_types: types(entry.parameters()),
         result_types: types(entry.results()),
         times,
-        keeps: !lowered.made_again,
+        keeps,
     };
-    Ok((program, lowered.made_again))
+    within_limit(&program, file, options)?;
+    Ok(program)
+}
+
+/// Stages with their seconds.
+fn seconds(timings: &[jaxrs_opt::Timing], suffix: &str) -> Vec<(String, f64)> {
+    let stage = |t: &jaxrs_opt::Timing| (format!("{}{suffix}", t.name), t.duration.as_secs_f64());
+    timings.iter().map(stage).collect()
 }
 
 /// An error if the peak is above the limit.

@@ -30,8 +30,6 @@ pub struct Options {
     pub donate: Vec<u32>,
     /// Whether ops are computed together.
     pub fuse: FusionMode,
-    /// Keep what could be made again where it is read ([`passes::remat`]).
-    pub keep: bool,
     /// Stages to keep as text: `ir`, `fused`, `kernels`, `program`, or the name of a pass.
     pub dump: Vec<String>,
 }
@@ -53,7 +51,7 @@ pub struct Lowered {
     pub program: Program,
     /// The SSA function of each step's ops: its parameters are the step's operands.
     pub origins: PrimaryMap<OriginId, Function>,
-    /// Whether something is made again that [`Options::keep`] would keep.
+    /// Whether something is made again that could be kept.
     pub made_again: bool,
     /// How long each stage took, in order.
     pub timings: Vec<Timing>,
@@ -68,6 +66,27 @@ const MAX_AGAIN: usize = 3;
 ///
 /// Errors name every op that cannot be compiled.
 pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
+    let mut prepared = prepare(module, options)?;
+    let timings = std::mem::take(&mut prepared.timings);
+    let lowered = prepared.lower(false)?;
+    Ok(Lowered { timings: [timings, lowered.timings].concat(), ..lowered })
+}
+
+/// A module's entry function after the passes that come before the choice what to make again, so
+/// that a program of either choice can be made of it.
+pub struct Prepared<'a> {
+    module: &'a Module,
+    options: &'a Options,
+    function: Function,
+    /// How long each stage took, in order.
+    pub timings: Vec<Timing>,
+    dumps: Vec<(String, String)>,
+}
+
+/// Runs the passes that come before the choice what to make again.
+///
+/// Errors name every op that cannot be compiled.
+pub fn prepare<'a>(module: &'a Module, options: &'a Options) -> Result<Prepared<'a>, Errors> {
     let fail = |errors: Vec<Error>| Errors { file: module.name.clone(), errors };
     let mut p = Pipeline::new(&options.dump);
     let mut function = p.start("inline", || passes::inline::run(module)).map_err(&fail)?;
@@ -106,32 +125,50 @@ pub fn compile(module: &Module, options: &Options) -> Result<Lowered, Errors> {
     p.pass("slots", &mut function, passes::slots::run);
     p.pass("private", &mut function, passes::private::run);
     p.pass("dce again", &mut function, passes::dce::run);
-    let remat = !options.keep && options.fuse == FusionMode::On;
-    let mut made_again = remat && p.time("remat", || passes::remat::run(&mut function, &donated));
-    made_again |= remat && p.time("unshare", || passes::unshare::run(&mut function));
-    p.pass("dce at last", &mut function, passes::dce::run);
-    p.dump("ir", || text::print_function(&function));
-    let donated = |index: usize| build::is_donated(&function, index, options);
-    let mut again = FxHashSet::default();
-    let mut fused = p.time("fuse", || fuse::run(&function, options.fuse, &donated, &again));
-    let mut built = p.time("build", || build::run(module, &function, &fused, options));
-    for _ in 0..MAX_AGAIN {
-        let Ok(whole) = &built else { break };
-        if whole.avoidable.is_empty() {
-            break;
-        }
-        again.extend(whole.avoidable.iter().copied());
-        fused = p.time("fuse again", || fuse::run(&function, options.fuse, &donated, &again));
-        built = p.time("build again", || build::run(module, &function, &fused, options));
-    }
-    p.dump("fused", || fused.text(&function));
-    let build::Built { program, origins, .. } = built.map_err(fail)?;
-    p.dump("kernels", || {
-        program.kernels.iter().map(|(id, kernel)| format!("{id}: {kernel}\n")).collect()
-    });
-    p.dump("program", || program.to_string());
     let (timings, dumps) = p.finish();
-    Ok(Lowered { program, origins, made_again, timings, dumps })
+    Ok(Prepared { module, options, function, timings, dumps })
+}
+
+impl Prepared<'_> {
+    /// The program: with what need not be kept made again where it is read ([`passes::remat`]), or
+    /// with everything kept. The timings are of the stages from here on.
+    pub fn lower(&self, keep: bool) -> Result<Lowered, Errors> {
+        let Prepared { module, options, .. } = *self;
+        let fail = |errors: Vec<Error>| Errors { file: module.name.clone(), errors };
+        let mut p = Pipeline::new(&options.dump);
+        let mut function = self.function.clone();
+        let parameters = function.parameters().len();
+        let donated: Vec<bool> =
+            (0..parameters).map(|n| build::is_donated(&function, n, options)).collect();
+        let remat = !keep && options.fuse == FusionMode::On;
+        let mut made_again =
+            remat && p.time("remat", || passes::remat::run(&mut function, &donated));
+        made_again |= remat && p.time("unshare", || passes::unshare::run(&mut function));
+        p.pass("dce at last", &mut function, passes::dce::run);
+        p.dump("ir", || text::print_function(&function));
+        let donated = |index: usize| build::is_donated(&function, index, options);
+        let mut again = FxHashSet::default();
+        let mut fused = p.time("fuse", || fuse::run(&function, options.fuse, &donated, &again));
+        let mut built = p.time("build", || build::run(module, &function, &fused, options));
+        for _ in 0..MAX_AGAIN {
+            let Ok(whole) = &built else { break };
+            if whole.avoidable.is_empty() {
+                break;
+            }
+            again.extend(whole.avoidable.iter().copied());
+            fused = p.time("fuse again", || fuse::run(&function, options.fuse, &donated, &again));
+            built = p.time("build again", || build::run(module, &function, &fused, options));
+        }
+        p.dump("fused", || fused.text(&function));
+        let build::Built { program, origins, .. } = built.map_err(fail)?;
+        p.dump("kernels", || {
+            program.kernels.iter().map(|(id, kernel)| format!("{id}: {kernel}\n")).collect()
+        });
+        p.dump("program", || program.to_string());
+        let (timings, dumps) = p.finish();
+        let dumps = self.dumps.iter().cloned().chain(dumps).collect();
+        Ok(Lowered { program, origins, made_again, timings, dumps })
+    }
 }
 
 #[cfg(test)]

@@ -93,6 +93,17 @@ impl Copies {
         notes
     }
 
+    /// Bytes of every copy of a program.
+    pub(crate) fn bytes(program: &Program) -> u64 {
+        let mut bytes = 0;
+        visit(&program.body, &mut |step| {
+            if matches!(step.kind, StepKind::Copy) {
+                bytes += program.values[step.results[0]].bytes().aligned().0;
+            }
+        });
+        bytes
+    }
+
     /// Makes a step that copies `value`.
     fn step(&mut self, program: &mut Program, value: ValueId, reason: String) -> Step {
         let data = &program.values[value];

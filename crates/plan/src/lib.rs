@@ -31,7 +31,7 @@ mod unroll;
 pub mod validate;
 mod walk;
 
-pub use pipeline::plan;
+pub use pipeline::{plan, plan_if};
 
 use cranelift_entity::SecondaryMap;
 use jaxrs_kernel::program::{Bytes, ConstantId, Program, StepId, ValueId};
@@ -86,6 +86,20 @@ pub struct Planned {
     pub notes: Notes,
 }
 
+impl Planned {
+    /// The bytes of the arena up to the last that is not scratch.
+    pub fn values_height(&self) -> Bytes {
+        let roots = walk::Roots::new(&self.program);
+        let end = |(value, place): (ValueId, &Option<Place>)| match place {
+            Some(Place { region: Region::Arena, offset }) if roots.root(value).value == value => {
+                offset.0 + self.program.values[value].bytes().aligned().0
+            }
+            Some(_) | None => 0,
+        };
+        Bytes(self.places.iter().map(end).max().unwrap_or(0))
+    }
+}
+
 /// What a report needs beside the places.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
@@ -109,6 +123,30 @@ pub struct Notes {
     pub solver: &'static str,
     /// The order of the steps that was chosen.
     pub order: &'static str,
+    /// What the plan took.
+    pub spent: Spent,
+}
+
+/// What a plan took, in counts that are the same on every machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Steps run while their order was searched.
+    pub steps: u64,
+    /// Orders that were planned.
+    pub orders: u64,
+    /// Times the classes of values were made, once and after each round of copies.
+    pub rounds: u64,
+    /// Comparisons of two values while they were placed.
+    pub comparisons: u64,
+}
+
+impl Spent {
+    fn add(&mut self, other: Spent) {
+        self.steps += other.steps;
+        self.orders += other.orders;
+        self.rounds += other.rounds;
+        self.comparisons += other.comparisons;
+    }
 }
 
 /// A copy in the planned program.

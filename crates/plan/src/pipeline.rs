@@ -3,12 +3,12 @@
 use crate::classes::{Classes, Context};
 use crate::copies::Copies;
 use crate::liveness::Liveness;
-use crate::pack::Effort;
 use crate::refusal::Refusals;
+use crate::regions::{Arena, Placement};
 use crate::walk::{Roots, TimeLine};
 use crate::{
-    DonationNote, Notes, Options, Place, PlanError, Planned, Region, UsedAs, alias, donate,
-    readers, regions, schedule, share, split, unroll, validate, walk,
+    DonationNote, Notes, Options, Place, PlanError, Planned, Region, Spent, UsedAs, alias, donate,
+    readers, schedule, share, split, unroll, validate, walk,
 };
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use jaxrs_kernel::Kernel;
@@ -25,16 +25,29 @@ const MAX_ROUNDS: usize = 32;
 const MAX_PLANNED: usize = 800;
 
 /// Plans a program's memory.
-pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanError> {
+pub fn plan(program: Program, options: &Options) -> Result<Planned, PlanError> {
+    let planned = plan_if(program, options, &|_| true)?;
+    planned.ok_or_else(|| PlanError::Internal("a plan is not worth it".into()))
+}
+
+/// Plans a program's memory if that is `worth` it: none if, in every order that is tried, values
+/// need so many bytes of the arena that it is not.
+pub fn plan_if(
+    mut program: Program,
+    options: &Options,
+    worth: &dyn Fn(u64) -> bool,
+) -> Result<Option<Planned>, PlanError> {
     let mut copies = Copies::new(&program);
     copies.results(&mut program);
     split::split(&mut program, &mut copies.next_step);
     // Kernels and constants do not change, and constants may be large.
     let code = Code::take(&mut program);
-    let mut best = best_order(program.clone(), &code, &copies, options)?;
+    let first = best_order(program.clone(), &code, &copies, options, worth)?;
+    let Some(mut best) = first else { return Ok(None) };
     if options.strict_aliases {
         keep_aliases(&best)?;
     }
+    let mut spent = best.notes.spent;
     let loops = loops_that_copy(&best.program);
     let mut least = copying(&best.program, &best.program.body, &FxHashSet::default());
     for times in [2, 3] {
@@ -46,17 +59,20 @@ pub fn plan(mut program: Program, options: &Options) -> Result<Planned, PlanErro
         let Some(branches) = unrolled else { break };
         // What a loop does not change any more is its operand.
         copies.results(&mut program);
-        let planned = best_order(program, &code, &copies, options)?;
+        let planned = best_order(program, &code, &copies, options, &|_| true)?;
+        let Some(planned) = planned else { break };
         let copied = copying(&planned.program, &planned.program.body, &branches);
+        spent.add(planned.notes.spent);
         if copied <= least / 2 && planned.arena.0 <= best.arena.0 + best.arena.0 / 16 + 256 {
             (best, least) = (planned, copied);
         }
     }
+    best.notes.spent = spent;
     (best.program.kernels, best.program.constants) = (code.kernels, code.constants);
     if options.validate {
         validate::validate(&best)?;
     }
-    Ok(best)
+    Ok(Some(best))
 }
 
 /// An error unless every donated argument is the result that the source names.
@@ -134,14 +150,16 @@ fn copying(program: &Program, steps: &[Step], ending: &FxHashSet<StepId>) -> u64
         .fold(0, u64::saturating_add)
 }
 
-/// Plans a program in each of several orders, as far as time allows, and keeps the best.
+/// Plans a program in each of several orders, as far as time allows, and keeps the best. Orders that
+/// are not `worth` it, by what they need at least without scratch, are left out.
 fn best_order(
     mut program: Program,
     code: &Code,
     copies: &Copies,
     options: &Options,
-) -> Result<Planned, PlanError> {
-    let schedule::Candidates { orders, bound } = if options.ideas.reorder {
+    worth: &dyn Fn(u64) -> bool,
+) -> Result<Option<Planned>, PlanError> {
+    let schedule::Candidates { orders, bound, steps: searched } = if options.ideas.reorder {
         schedule::schedule(&mut program, code, options.threads)
     } else {
         schedule::Candidates::source(program.body.len())
@@ -149,23 +167,37 @@ fn best_order(
     let count = (MAX_PLANNED / (program.body.len() + 1)).clamp(1, orders.len().max(1));
     // Another order may have more results in arguments.
     let donors = orders.iter().take(count).any(|c| c.name == schedule::DONORS_FIRST);
-    let mut best: Option<(Ordered, Cost)> = None;
+    let mut spent = Spent { steps: searched, ..Spent::default() };
+    let mut best: Option<(Ordered, Found)> = None;
     for candidate in orders.into_iter().take(count) {
         let mut ordered = Ordered::new(&program, copies, &candidate);
-        let cost = if count == 1 { Cost::default() } else { ordered.cost(code, options)? };
-        if best.as_ref().is_none_or(|(_, least)| cost < *least) {
-            best = Some((ordered, cost));
-        }
-        if cost.arena <= bound && cost.copied == 0 && !donors {
+        let to_beat = best.as_ref().map(|(_, found)| found.cost);
+        let least = |c: Cost| c.arena <= bound && c.copied == 0 && !donors;
+        let goal = (worth, to_beat);
+        let found = ordered.plan(code, options, goal, |c| count == 1 || least(c), &mut spent)?;
+        let Some(found) = found else { continue };
+        let ends = found.planned.is_some();
+        best = Some((ordered, found));
+        if ends {
             break;
         }
     }
-    let (ordered, _) = best.expect("there is always an order");
-    let mut planned = ordered.finish(code, options)?;
+    let Some((mut ordered, found)) = best else { return Ok(None) };
+    let planned = match found.planned {
+        Some(planned) => Some(planned),
+        None => {
+            let goal = (worth, None);
+            ordered.plan(code, options, goal, |_| true, &mut spent)?.and_then(|f| f.planned)
+        }
+    };
+    let mut planned = planned.expect("the last order is planned in full");
+    planned.program = ordered.program;
+    planned.notes.order_expected = Bytes(ordered.expected);
+    planned.notes.spent = spent;
     // A bound beyond what is reached bounds nothing; a list of one step has one order.
     let holds = bound <= planned.arena.0 || planned.program.body.len() < 2;
     planned.notes.order_bound = Bytes(if holds { bound.min(planned.arena.0) } else { 0 });
-    Ok(planned)
+    Ok(Some(planned))
 }
 
 /// What an order costs; least first.
@@ -177,6 +209,12 @@ struct Cost {
     /// Bytes of the arena without scratch.
     values: u64,
     arena: u64,
+}
+
+/// What an order costs, and its plan if no other is to be tried.
+struct Found {
+    cost: Cost,
+    planned: Option<Planned>,
 }
 
 /// A program in one order.
@@ -205,9 +243,11 @@ impl Ordered {
         &mut self,
         code: &Code,
         options: &Options,
+        rounds: &mut u64,
         then: impl FnOnce(&Context<'_>, &Classes, &Liveness, &Copies) -> R,
     ) -> Result<R, PlanError> {
         for _ in 0..MAX_ROUNDS {
+            *rounds += 1;
             let program = &self.program;
             let roots = Roots::new(program);
             let line = TimeLine::new(program);
@@ -236,45 +276,56 @@ impl Ordered {
         Err(PlanError::Internal("the copies do not come to an end".into()))
     }
 
-    /// What the order costs, roughly packed.
-    fn cost(&mut self, code: &Code, options: &Options) -> Result<Cost, PlanError> {
-        self.settle(code, options, |context, classes, _, copies| {
-            let results = result_regions(context, classes);
-            let placement = regions::place(context, classes, &results, &options.ideas, rough);
-            let copied = copies.notes(context.program).iter().map(|c| c.bytes.0).sum();
-            let own = |(region, &value): (&Region, &ValueId)| match region {
-                Region::Argument(_) => 0,
-                _ => Bytes(context.bytes(value)).aligned().0,
-            };
-            let made: u64 = results.iter().zip(&context.program.results).map(own).sum();
-            Cost {
-                memory: placement.arena + made,
-                copied,
-                values: placement.values,
-                arena: placement.arena,
-            }
-        })
-    }
-
-    fn finish(mut self, code: &Code, options: &Options) -> Result<Planned, PlanError> {
+    /// Packs the order roughly; in full if its cost makes it the `last`. None if it is not `worth`
+    /// it or does not cost less than `to_beat`.
+    fn plan(
+        &mut self,
+        code: &Code,
+        options: &Options,
+        (worth, to_beat): (&dyn Fn(u64) -> bool, Option<Cost>),
+        last: impl FnOnce(Cost) -> bool,
+        spent: &mut Spent,
+    ) -> Result<Option<Found>, PlanError> {
         let order = self.order;
-        let mut planned = self.settle(code, options, |context, classes, live, copies| {
-            finish(context, classes, live, copies, options, order)
-        })?;
-        planned.program = self.program;
-        planned.notes.order_expected = Bytes(self.expected);
-        Ok(planned)
+        spent.orders += 1;
+        let (found, comparisons) =
+            self.settle(code, options, &mut spent.rounds, |context, classes, live, copies| {
+                let results = result_regions(context, classes);
+                let arena = Arena::new(context, classes, &results, &options.ideas);
+                let copied = Copies::bytes(context.program);
+                let made = made(context, &results);
+                let beats = |cost: Cost| to_beat.is_none_or(|least| cost < least);
+                let cost =
+                    |arena: u64, values: u64| Cost { memory: arena + made, copied, values, arena };
+                if !worth(arena.bounds.1) || !beats(cost(arena.bounds.0, arena.bounds.1)) {
+                    return (None, 0);
+                }
+                let mut placement = arena.roughly(&options.ideas);
+                let cost = cost(placement.arena, placement.values);
+                if !beats(cost) {
+                    return (None, placement.comparisons);
+                }
+                let planned = last(cost).then(|| {
+                    placement = arena.thoroughly(std::mem::take(&mut placement), &options.ideas);
+                    let notes =
+                        Notes { copies: copies.notes(context.program), order, ..Notes::default() };
+                    let planned = (results, &placement, notes);
+                    finish(context, classes, live, copies, options, planned)
+                });
+                (Some(Found { cost, planned }), placement.comparisons)
+            })?;
+        spent.comparisons += comparisons;
+        Ok(found)
     }
 }
 
-/// Effort of packing while orders are compared.
-fn rough(_: usize) -> Effort {
-    Effort { comparisons: 0 }
-}
-
-/// Effort of packing the order that is kept: some thirty packings.
-fn thorough(rows: usize) -> Effort {
-    Effort { comparisons: (16 * (rows * rows) as u64).clamp(600_000, 4_000_000) }
+/// Bytes of the results that are in no argument.
+fn made(context: &Context<'_>, results: &[Region]) -> u64 {
+    let own = |(region, &value): (&Region, &ValueId)| match region {
+        Region::Argument(_) => 0,
+        _ => Bytes(context.bytes(value)).aligned().0,
+    };
+    results.iter().zip(&context.program.results).map(own).sum()
 }
 
 /// Where in the body the first late result is copied: result, step, reason. One a round, since each
@@ -337,19 +388,11 @@ fn finish(
     live: &Liveness,
     copies: &Copies,
     options: &Options,
-    order: &'static str,
+    (results, placement, mut notes): (Vec<Region>, &Placement, Notes),
 ) -> Planned {
     let program = context.program;
-    let results = result_regions(context, classes);
-    let placement = regions::place(context, classes, &results, &options.ideas, thorough);
     let mut places: SecondaryMap<ValueId, Option<Place>> = SecondaryMap::new();
-    let mut notes = Notes {
-        copies: copies.notes(program),
-        lower_bound: Bytes(placement.lower_bound),
-        solver: placement.solver,
-        order,
-        ..Notes::default()
-    };
+    (notes.lower_bound, notes.solver) = (Bytes(placement.lower_bound), placement.solver);
     for (value, data) in &program.values {
         let root = context.roots.root(value);
         if data.is_empty() || live.ranges[root.value].is_empty() {
@@ -390,9 +433,9 @@ fn finish(
             body: Vec::new(),
         },
         places,
-        scratch: placement.scratch,
+        scratch: placement.scratch.clone(),
         results,
-        threads: options.threads,
+        threads: context.threads,
         arena: Bytes(placement.arena),
         notes,
     }

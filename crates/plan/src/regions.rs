@@ -4,7 +4,7 @@
 
 use crate::classes::{Classes, Context};
 use crate::liveness::Ranges;
-use crate::pack::{Effort, Problem, Row, Solution};
+use crate::pack::{self, Effort, Problem, Row, Solution};
 use crate::walk::{Point, visit};
 use crate::{Ideas, Place, Region};
 use jaxrs_kernel::program::{Bytes, Donation, StepId, ValueId};
@@ -21,6 +21,10 @@ pub(crate) struct Placement {
     pub(crate) values: u64,
     pub(crate) lower_bound: u64,
     pub(crate) solver: &'static str,
+    /// Comparisons of rows that packing took.
+    pub(crate) comparisons: u64,
+    /// Where what is in the arena stands, in its own order.
+    solution: Solution,
 }
 
 /// Who needs a place.
@@ -39,6 +43,12 @@ struct Tenant {
     bytes: u64,
 }
 
+impl Tenant {
+    fn is_scratch(&self) -> bool {
+        matches!(self.who, Who::Scratch(_))
+    }
+}
+
 /// A buffer that others may use while it is free.
 struct Window {
     region: Region,
@@ -47,132 +57,193 @@ struct Window {
     taken: Vec<(Ranges, u64, u64)>,
 }
 
-/// Places the classes; `results` says where each result is at the end, `effort` what packing a
-/// number of rows may cost.
-pub(crate) fn place(
-    context: &Context<'_>,
-    classes: &Classes,
-    results: &[Region],
-    ideas: &Ideas,
-    effort: impl Fn(usize) -> Effort,
-) -> Placement {
-    let mut placement = Placement::default();
-    let mut tenants = tenants(context, classes, &mut placement);
-    let mut windows = windows(context, classes, results);
-    if ideas.rooms {
-        host(context, &mut tenants, &mut windows, &mut placement);
-    }
-    let solution = if ideas.packing {
-        pack(&tenants, &effort)
-    } else {
-        Problem { rows: tenants.iter().map(row).collect() }.in_time_order()
-    };
-    placement.arena = solution.height.next_multiple_of(64);
-    placement.lower_bound = solution.lower_bound;
-    placement.solver = if solution.height == 0 { "empty" } else { solution.solver };
-    for (tenant, &offset) in tenants.iter().zip(&solution.offsets) {
-        match tenant.who {
-            Who::Class(class) => {
-                let place = Place { region: Region::Arena, offset: Bytes(offset) };
-                placement.places.insert(class, place);
-                placement.values = placement.values.max(offset + tenant.size);
-            }
-            Who::Scratch(step) => {
-                placement.scratch.insert(step, Bytes(offset));
-            }
-        }
-    }
-    placement
+/// What is to be placed in the arena, and what is placed elsewhere already.
+pub(crate) struct Arena {
+    tenants: Vec<Tenant>,
+    placed: Placement,
+    /// No arena is lower: with scratch, and without.
+    pub(crate) bounds: (u64, u64),
 }
 
-/// Packs the arena: its height first, then the height of what is not scratch.
-fn pack(tenants: &[Tenant], effort: &impl Fn(usize) -> Effort) -> Solution {
-    let is_scratch = |i: usize| matches!(tenants[i].who, Who::Scratch(_));
-    let free = Problem { rows: tenants.iter().map(row).collect() };
-    let quick = |problem: &Problem| problem.solve(rough(problem.rows.len()));
-    let mut best = quick(&free);
-    let bound = best.lower_bound;
-    let effort = effort(tenants.len());
-    if effort.comparisons == 0 {
-        return best;
+impl Arena {
+    /// What of the classes lies in the arena; `results` says where each result is at the end.
+    pub(crate) fn new(
+        context: &Context<'_>,
+        classes: &Classes,
+        results: &[Region],
+        ideas: &Ideas,
+    ) -> Arena {
+        let mut placed = Placement::default();
+        let mut tenants = tenants(context, classes, &mut placed);
+        let mut windows = windows(context, classes, results);
+        if ideas.rooms {
+            host(context, &mut tenants, &mut windows, &mut placed);
+        }
+        let points = context.line.horizon() as usize + 1;
+        let most = |tenants: &mut dyn Iterator<Item = &Tenant>| {
+            load_of(tenants, points).into_iter().fold(0, i64::max) as u64
+        };
+        let bound = most(&mut tenants.iter());
+        let values = most(&mut tenants.iter().filter(|t| !t.is_scratch()));
+        Arena { tenants, placed, bounds: (bound, values) }
     }
+
+    /// Packs once, as quickly as its size demands.
+    pub(crate) fn roughly(&self, ideas: &Ideas) -> Placement {
+        let problem = Problem { rows: self.tenants.iter().map(row).collect() };
+        self.placement(if ideas.packing {
+            // What is worth a search is searched by `thoroughly`.
+            let all = pack::Ideas::default();
+            let ideas = pack::Ideas { search: false, local: false, windows: false, ..all };
+            let effort = rough(problem.rows.len());
+            problem.solve_with(&pack::Options { effort, ideas, ..pack::Options::default() })
+        } else {
+            problem.in_time_order()
+        })
+    }
+
+    /// Betters a first packing.
+    pub(crate) fn thoroughly(&self, first: Placement, ideas: &Ideas) -> Placement {
+        if !ideas.packing || (first.arena, first.values) == self.bounds {
+            return first;
+        }
+        let mut placement = self.placement(search(self, first.solution));
+        placement.comparisons += first.comparisons;
+        placement
+    }
+
+    fn placement(&self, solution: Solution) -> Placement {
+        let mut placement = self.placed.clone();
+        placement.arena = solution.height.next_multiple_of(64);
+        placement.lower_bound = solution.lower_bound;
+        placement.comparisons = solution.comparisons;
+        placement.solver = if solution.height == 0 { "empty" } else { solution.solver };
+        for (tenant, &offset) in self.tenants.iter().zip(&solution.offsets) {
+            match tenant.who {
+                Who::Class(class) => {
+                    let place = Place { region: Region::Arena, offset: Bytes(offset) };
+                    placement.places.insert(class, place);
+                    placement.values = placement.values.max(offset + tenant.size);
+                }
+                Who::Scratch(step) => {
+                    placement.scratch.insert(step, Bytes(offset));
+                }
+            }
+        }
+        placement.solution = solution;
+        placement
+    }
+}
+
+/// Packs the arena: its height first, then the height of what is not scratch. Stops where both are
+/// known to be least.
+fn search(arena: &Arena, first: Solution) -> Solution {
+    let tenants = &arena.tenants;
+    let comparisons = thorough(tenants.len());
+    let mut spent = 0;
+    let mut solve = |problem: &Problem, comparisons: u64| {
+        let solution = problem.solve(Effort { comparisons });
+        spent += solution.comparisons;
+        solution
+    };
+    let free = Problem { rows: tenants.iter().map(row).collect() };
+    let (mut best, bound) = (first, arena.bounds.0);
+    let mut least = arena.bounds;
     if best.height > bound {
-        let searched = free.solve(effort);
+        let searched = solve(&free, comparisons);
+        least.0 = searched.proved;
         if searched.height < best.height {
             best = searched;
         }
     }
-    if !(0..tenants.len()).any(is_scratch) {
-        return best;
-    }
-    let cost = |solution: &Solution| {
-        let ends = |i: usize| solution.offsets[i] + tenants[i].size;
-        let values = (0..tenants.len()).filter(|&i| !is_scratch(i)).map(ends).max();
-        (solution.height, values)
+    let ends = |s: &Solution, i: usize| s.offsets[i] + tenants[i].size;
+    let cost = |s: &Solution| {
+        let values = (0..tenants.len()).filter(|&i| !tenants[i].is_scratch());
+        (s.height, values.map(|i| ends(s, i)).max().unwrap_or(0))
     };
-    // The values alone.
-    let alone: Vec<usize> = (0..tenants.len()).filter(|&i| !is_scratch(i)).collect();
-    let values = Problem { rows: alone.iter().map(|&i| row(&tenants[i])).collect() };
-    let mut packed = quick(&values);
-    if packed.height > packed.lower_bound {
-        packed = values.solve(Effort { comparisons: effort.comparisons / 2 });
-    }
-    // Scratch under the ceiling, the values from the floor up: to the lowest of some heights that
-    // they keep to when the scratch is cut off there, too.
-    let under = |ceiling: u64| {
-        let heights = [4, 5, 6, 8, 16, 32].map(|n| (n * packed.height / 4).next_multiple_of(64));
-        let low = heights.into_iter().filter(|&height| height < ceiling).find_map(|height| {
-            let (mut below, mut problem) = (Vec::new(), Problem::default());
-            for (i, row) in free.rows.iter().enumerate() {
-                let start = ceiling - row.size.min(ceiling);
-                match is_scratch(i) {
-                    true if start >= height => continue,
-                    true => problem.rows.push(Row {
-                        offset: Some(start),
-                        size: height - start,
-                        ..row.clone()
-                    }),
-                    false => problem.rows.push(row.clone()),
-                }
-                below.push(i);
-            }
-            let solution = quick(&problem);
-            (solution.height <= height).then(|| {
-                let start = |i: usize| ceiling - free.rows[i].size.min(ceiling);
-                let mut offsets: Vec<u64> = (0..tenants.len()).map(start).collect();
-                for (&i, &offset) in below.iter().zip(&solution.offsets) {
-                    offsets[i] = offset;
-                }
-                Solution { offsets, height: ceiling, ..solution }
-            })
-        });
-        low.unwrap_or_else(|| {
-            let mut problem = free.clone();
-            for i in (0..tenants.len()).filter(|&i| is_scratch(i)) {
-                problem.rows[i].offset = Some(ceiling - tenants[i].size);
-            }
-            problem.solve(Effort { comparisons: effort.comparisons / 2 })
-        })
-    };
-    let lowest = under(bound);
-    let low = if best.height > bound { under(best.height) } else { lowest.clone() };
-    // The values as they are alone, then each scratch where it first fits.
-    let mut first = free.clone();
-    for (i, row) in first.rows.iter_mut().enumerate() {
-        row.offset = alone.binary_search(&i).ok().map(|at| packed.offsets[at]);
-    }
-    for solution in [quick(&first), low, lowest] {
+    if cost(&best) > least {
+        // The values alone, then each scratch where it first fits.
+        let alone: Vec<usize> = (0..tenants.len()).filter(|&i| !tenants[i].is_scratch()).collect();
+        let values = Problem { rows: alone.iter().map(|&i| row(&tenants[i])).collect() };
+        let mut packed = solve(&values, rough(alone.len()).comparisons);
+        if packed.height > packed.proved {
+            packed = solve(&values, comparisons / 2);
+        }
+        least.1 = packed.proved;
+        let mut fixed = free.clone();
+        for (i, row) in fixed.rows.iter_mut().enumerate() {
+            row.offset = alone.binary_search(&i).ok().map(|at| packed.offsets[at]);
+        }
+        // Scratch seldom meets scratch: an order or two.
+        let solution = solve(&fixed, (tenants.len() * tenants.len()) as u64);
         if cost(&solution) < cost(&best) {
             best = solution;
         }
+        if cost(&best) > least {
+            let heights = (packed.height, cost(&best).1);
+            let solution =
+                under(tenants, &free, best.height, heights, &mut solve).unwrap_or_else(|| {
+                    let mut fixed = free.clone();
+                    for (row, tenant) in fixed.rows.iter_mut().zip(tenants) {
+                        row.offset = tenant.is_scratch().then(|| best.height - tenant.size);
+                    }
+                    solve(&fixed, comparisons / 2)
+                });
+            if cost(&solution) < cost(&best) {
+                best = solution;
+            }
+        }
     }
-    Solution { lower_bound: bound, ..best }
+    Solution { lower_bound: bound, comparisons: spent, ..best }
+}
+
+/// Scratch under the ceiling, the values from the floor up: to the lowest of some heights that they
+/// keep to when the scratch is cut off there, too; from the height of the values alone to below the
+/// one reached.
+fn under(
+    tenants: &[Tenant],
+    free: &Problem,
+    ceiling: u64,
+    (alone, reached): (u64, u64),
+    solve: &mut impl FnMut(&Problem, u64) -> Solution,
+) -> Option<Solution> {
+    let start = |i: usize| ceiling - free.rows[i].size.min(ceiling);
+    let heights = [4, 5, 6, 8, 16, 32].map(|n| (n * alone / 4).next_multiple_of(64));
+    heights.into_iter().filter(|&height| height < ceiling.min(reached)).find_map(|height| {
+        let (mut below, mut problem) = (Vec::new(), Problem::default());
+        for (i, row) in free.rows.iter().enumerate() {
+            match tenants[i].is_scratch() {
+                true if start(i) >= height => continue,
+                true => problem.rows.push(Row {
+                    offset: Some(start(i)),
+                    size: height - start(i),
+                    ..row.clone()
+                }),
+                false => problem.rows.push(row.clone()),
+            }
+            below.push(i);
+        }
+        let solution = solve(&problem, rough(below.len()).comparisons);
+        (solution.height <= height).then(|| {
+            let mut offsets: Vec<u64> = (0..tenants.len()).map(start).collect();
+            for (&i, &offset) in below.iter().zip(&solution.offsets) {
+                offsets[i] = offset;
+            }
+            Solution { offsets, height: ceiling, ..solution }
+        })
+    })
 }
 
 /// Effort of a first packing: every order if the rows are few, else some.
 fn rough(rows: usize) -> Effort {
     let squared = (rows * rows) as u64;
     Effort { comparisons: (2 * squared).max((6 * squared).min(300_000)).min(50_000_000) }
+}
+
+/// Comparisons for packing the order that is kept: some fifty packings. Of a thousand programs, all
+/// that were packed better by a search took less.
+fn thorough(rows: usize) -> u64 {
+    (24 * (rows * rows) as u64).clamp(20_000, 700_000)
 }
 
 fn row(tenant: &Tenant) -> Row {
@@ -302,7 +373,7 @@ fn host_in_turn(
     placement: &mut Placement,
 ) {
     let mut budget = TURN_BUDGET;
-    let mut load = load_of(tenants, points);
+    let mut load = load_of(tenants.iter(), points);
     for window in windows.iter_mut().rev() {
         let most = load.iter().copied().max().unwrap_or(0);
         let Some(at) = load.iter().position(|&l| l == most && l > 0) else { return };
@@ -336,7 +407,7 @@ fn host_in_turn(
             placement.places.insert(class, place);
             window.taken.push((tenant.ranges, 0, tenant.size));
         }
-        load = load_of(tenants, points);
+        load = load_of(tenants.iter(), points);
     }
 }
 
@@ -345,7 +416,7 @@ fn hull(tenant: &Tenant) -> Ranges {
     Ranges::from_slice(&[(tenant.ranges[0].0, tenant.ranges[tenant.ranges.len() - 1].1)])
 }
 
-fn load_of(tenants: &[Tenant], points: usize) -> Vec<i64> {
+fn load_of<'a>(tenants: impl IntoIterator<Item = &'a Tenant>, points: usize) -> Vec<i64> {
     let mut load = vec![0i64; points + 1];
     for tenant in tenants {
         for &(start, end) in &tenant.ranges {
@@ -456,7 +527,7 @@ fn meet(a: &Ranges, b: &Ranges) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Effort, Tenant, Who, pack, row};
+    use super::{Arena, Effort, Placement, Tenant, Who, row};
     use crate::pack::{Problem, check};
     use cranelift_entity::EntityRef;
     use jaxrs_kernel::program::{StepId, ValueId};
@@ -484,13 +555,15 @@ mod tests {
             }
             let values: Vec<_> = tenants.iter().map(row).collect();
             tenants.push(tenant(Who::Scratch(StepId::new(0)), 30, 32, 1 << 20));
-            let effort = |rows: usize| Effort { comparisons: 1000 * (rows * rows) as u64 };
-            let solution = pack(&tenants, &effort);
             let all = Problem { rows: tenants.iter().map(row).collect() };
+            let bounds = (all.lower_bound(), Problem { rows: values.clone() }.lower_bound());
+            let arena = Arena { tenants, placed: Placement::default(), bounds };
+            let ideas = crate::Ideas::default();
+            let solution = arena.thoroughly(arena.roughly(&ideas), &ideas).solution;
             assert_eq!(check(&all, &solution.offsets), Ok(solution.height));
             assert_eq!(solution.height, solution.lower_bound);
             let ends = solution.offsets.iter().zip(&values).map(|(at, row)| at + row.size);
-            let alone = Problem { rows: values.clone() }.solve(effort(30)).height;
+            let alone = Problem { rows: values.clone() }.solve(Effort::default()).height;
             let height = ends.max().expect("values");
             assert!(2 * height <= 3 * alone, "{height} bytes, {alone} without scratch");
         }

@@ -24,18 +24,40 @@ impl Problem {
         ]
     }
 
-    /// Places rows in an order, each into the lowest or the smallest gap. None if it takes more
-    /// comparisons than are left.
+    /// Places rows in an order, each into the lowest or the smallest gap. None if one would end
+    /// above `ceiling`, or if it takes more comparisons than are left.
     pub(super) fn place(
         &self,
         overlaps: &Overlaps<'_>,
         order: &[u32],
         fit: Fit,
+        ceiling: u64,
         budget: &mut Budget,
     ) -> Option<Vec<u64>> {
-        if let Overlaps::Lists { .. } = overlaps {
-            return self.place_by_lists(overlaps, order, fit, budget);
+        match overlaps {
+            Overlaps::Lists { .. } => self.place_by_lists(overlaps, order, fit, ceiling, budget),
+            Overlaps::Bits { words, bits } => {
+                let row = |i: u32| &bits[i as usize * words..(i as usize + 1) * words];
+                let meet = |row: &&[u64], j: u32| row[j as usize / 64] >> (j % 64) & 1 == 1;
+                self.place_by(row, meet, order, fit, ceiling, budget)
+            }
+            Overlaps::Rows(rows) => {
+                let row = |i: u32| &rows[i as usize];
+                let meet = |row: &&Row, j: u32| row.overlaps(&rows[j as usize]);
+                self.place_by(row, meet, order, fit, ceiling, budget)
+            }
         }
+    }
+
+    fn place_by<R>(
+        &self,
+        row_of: impl Fn(u32) -> R,
+        meet: impl Fn(&R, u32) -> bool,
+        order: &[u32],
+        fit: Fit,
+        ceiling: u64,
+        budget: &mut Budget,
+    ) -> Option<Vec<u64>> {
         let mut offsets = vec![0; self.rows.len()];
         // The rows that stand, by their offsets: start, end, row.
         let mut placed: Vec<(u64, u64, u32)> = Vec::with_capacity(order.len());
@@ -52,11 +74,17 @@ impl Problem {
                 continue;
             }
             budget.take(placed.len())?;
-            let taken = placed
-                .iter()
-                .filter(|&&(.., j)| overlaps.meet(i as usize, j as usize))
-                .map(|&(start, end, _)| (start, end));
+            let own = row_of(i);
+            // What does not meet the row is taken for nothing at the bottom: a branch for it would
+            // be guessed wrong half of the time.
+            let taken = placed.iter().map(|&(start, end, j)| {
+                let mask = u64::from(meet(&own, j)).wrapping_neg();
+                (start & mask, end & mask)
+            });
             let at = gap(taken, row, fit);
+            if at + row.size > ceiling {
+                return None;
+            }
             offsets[i as usize] = at;
             let entry = (at, at + row.size, i);
             let to = placed.partition_point(|p| *p < entry);
@@ -71,6 +99,7 @@ impl Problem {
         overlaps: &Overlaps<'_>,
         order: &[u32],
         fit: Fit,
+        ceiling: u64,
         budget: &mut Budget,
     ) -> Option<Vec<u64>> {
         const NOWHERE: u64 = u64::MAX;
@@ -89,7 +118,11 @@ impl Problem {
                 (at != NOWHERE).then(|| (at, at + self.rows[j as usize].size))
             }));
             taken.sort_unstable();
-            offsets[i as usize] = gap(taken.iter().copied(), row, fit);
+            let at = gap(taken.iter().copied(), row, fit);
+            if at + row.size > ceiling {
+                return None;
+            }
+            offsets[i as usize] = at;
         }
         Some(offsets)
     }
@@ -153,7 +186,8 @@ impl Problem {
     pub fn in_time_order(&self) -> Solution {
         let offsets = self.sweep(Fit::First, false);
         let (height, bound) = (self.height(&offsets), self.lower_bound());
-        Solution { offsets, height, lower_bound: bound, proved: bound, solver: "program order" }
+        let solver = "program order";
+        Solution { offsets, height, lower_bound: bound, proved: bound, solver, comparisons: 0 }
     }
 }
 
@@ -168,23 +202,29 @@ pub(super) enum Fit {
     Best,
 }
 
-/// The offset of a gap for a row between intervals sorted by their starts.
+/// The offset of a gap for a row between intervals sorted by their starts, empty ones at the bottom
+/// among them.
 fn gap(taken: impl Iterator<Item = (u64, u64)>, row: &Row, fit: Fit) -> u64 {
     let alignment = row.alignment.max(1);
+    let power = alignment.is_power_of_two();
+    let mask = alignment - 1;
+    let align = |at: u64| if power { (at + mask) & !mask } else { at.next_multiple_of(alignment) };
     let mut top = 0u64;
     let mut best: Option<(u64, u64)> = None;
     for (start, end) in taken {
-        let at = top.next_multiple_of(alignment);
-        if at + row.size <= start {
-            let slack = start - top;
-            if fit == Fit::First {
-                return at;
-            }
-            if best.is_none_or(|b| slack < b.0) {
-                best = Some((slack, at));
+        if start > top {
+            let at = align(top);
+            if at + row.size <= start {
+                let slack = start - top;
+                if fit == Fit::First {
+                    return at;
+                }
+                if best.is_none_or(|b| slack < b.0) {
+                    best = Some((slack, at));
+                }
             }
         }
         top = top.max(end);
     }
-    best.map_or_else(|| top.next_multiple_of(alignment), |b| b.1)
+    best.map_or_else(|| align(top), |b| b.1)
 }

@@ -51,7 +51,7 @@ impl Climb {
         budget: &mut Budget,
     ) {
         if self.offsets.is_empty() {
-            let placed = problem.place(overlaps, &self.order, self.fit, budget);
+            let placed = problem.place(overlaps, &self.order, self.fit, u64::MAX, budget);
             let Some(offsets) = placed else { return };
             self.height = problem.height(&offsets);
             self.offsets = offsets;
@@ -77,11 +77,10 @@ impl Climb {
             let mut next = self.order.clone();
             let moved = next.remove(from);
             next.insert(to, moved);
-            let Some(placed) = problem.place(overlaps, &next, self.fit, budget) else { return };
-            let reached = problem.height(&placed);
-            if reached <= self.height {
-                (self.order, self.offsets, self.height) = (next, placed, reached);
-            }
+            let placed = problem.place(overlaps, &next, self.fit, self.height, budget);
+            let Some(placed) = placed else { continue };
+            self.height = problem.height(&placed);
+            (self.order, self.offsets) = (next, placed);
         }
     }
 }

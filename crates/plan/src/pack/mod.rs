@@ -137,6 +137,8 @@ pub struct Solution {
     pub proved: u64,
     /// What found it.
     pub solver: &'static str,
+    /// Comparisons of rows that it took.
+    pub comparisons: u64,
 }
 
 impl Solution {

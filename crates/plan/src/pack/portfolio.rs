@@ -49,8 +49,10 @@ impl Problem {
                 nodes: 0,
             },
         };
+        let given = portfolio.budget.work;
         portfolio.run();
-        portfolio.best
+        let comparisons = (given - portfolio.budget.work) as u64;
+        Solution { comparisons, ..portfolio.best }
     }
 }
 
@@ -73,7 +75,7 @@ impl Portfolio<'_> {
         }
         let rows = self.problem.rows.len();
         let mut searches = (self.options.ideas.search && rows <= MAX_SEARCH)
-            .then(|| Searches::new(self.problem, self.goal));
+            .then(|| Searches::new(self.problem, self.goal, self.budget.work));
         let mut climb = start
             .filter(|_| self.options.ideas.local && rows <= MAX_BITS)
             .map(|(order, fit)| Climb::new(order, fit));
@@ -125,7 +127,9 @@ impl Portfolio<'_> {
         let mut start = None;
         for (solver, order) in self.problem.orders() {
             for fit in [Fit::Best, Fit::First] {
-                let placed = self.problem.place(overlaps, &order, fit, &mut self.budget);
+                // What is not lower than the best is of no use.
+                let ceiling = self.best.height - 1;
+                let placed = self.problem.place(overlaps, &order, fit, ceiling, &mut self.budget);
                 let Some(offsets) = placed else { continue };
                 if self.keep(offsets, solver) {
                     start = Some((order.clone(), fit));
@@ -270,9 +274,11 @@ struct Searches {
 }
 
 impl Searches {
-    fn new(problem: &Problem, goal: u64) -> Searches {
+    fn new(problem: &Problem, goal: u64, work: i64) -> Searches {
         let flat = Flat::new(problem);
-        let bits = (2 * flat.len() + 1).ilog2() + 6;
+        // A state takes some comparisons for each row.
+        let states = work.max(0) as u64 / (flat.len() as u64 + 1) + 1;
+        let bits = ((2 * flat.len() + 1).ilog2() + 6).min(states.ilog2() + 1);
         Searches { nogoods: Nogoods::new(bits), low: (goal / flat.unit) as i64, flat, seed: 0 }
     }
 }

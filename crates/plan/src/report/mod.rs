@@ -157,14 +157,6 @@ impl Report {
         let aligned = |v: ValueId| program.values[v].bytes().aligned().0;
         let line = TimeLine::new(program);
         let values = rows(planned, &line);
-        let in_arena = |row: &&ValueRow| row.region == Region::Arena;
-        let height = values
-            .iter()
-            .filter(in_arena)
-            .filter(|r| r.op != "scratch")
-            .map(|r| r.offset + r.bytes)
-            .max()
-            .unwrap_or(0);
         let alias = program
             .results
             .iter()
@@ -184,7 +176,7 @@ impl Report {
                 .map(|c| Bytes(c.len() as u64).aligned().0)
                 .sum(),
             arena_bytes: planned.arena.0,
-            arena_without_scratch_bytes: height,
+            arena_without_scratch_bytes: planned.values_height().0,
             library_scratch_bytes: 0,
             lower_bound_bytes: planned.notes.lower_bound.0,
             solver: planned.notes.solver.to_string(),

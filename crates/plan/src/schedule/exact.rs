@@ -7,6 +7,7 @@
 //! live than before, runs at once: no order is better that has it later.
 
 use super::blocks::Blocks;
+use super::bound::members;
 use super::graph::Graph;
 use super::load::{Both, Inside, Load, Run, in_place};
 use rustc_hash::FxHashMap;
@@ -130,14 +131,12 @@ struct Micro {
 struct Problem<const W: usize> {
     names: Vec<u32>,
     before: Vec<Mask<W>>,
+    /// The blocks that wait for a block.
+    after: Vec<Vec<u32>>,
     steps: Vec<Vec<Micro>>,
     locals: Vec<Local<W>>,
     start: Load,
     rooms: Load,
-}
-
-fn bit<const W: usize>(mask: &Mask<W>, i: usize) -> bool {
-    mask[i / 64] >> (i % 64) & 1 == 1
 }
 
 fn set<const W: usize>(mask: &mut Mask<W>, i: usize) {
@@ -188,11 +187,13 @@ impl<const W: usize> Problem<W> {
             local.stays |= left > 0;
         }
         let mut before = Vec::with_capacity(part.len());
-        for &block in part {
+        let mut after = vec![Vec::new(); part.len()];
+        for (i, &block) in part.iter().enumerate() {
             let mut mask = [0; W];
             for p in &blocks.predecessors[block as usize] {
                 if let Some(&p) = at.get(p) {
                     set(&mut mask, p);
+                    after[p].push(i as u32);
                 }
             }
             before.push(mask);
@@ -201,7 +202,8 @@ impl<const W: usize> Problem<W> {
         for &block in part {
             steps.push(micros(graph, &blocks.steps[block as usize], &local_of, &locals));
         }
-        Problem { names: part.to_vec(), before, steps, locals, start: run.load, rooms: graph.rooms }
+        let (start, rooms) = (run.load, graph.rooms);
+        Problem { names: part.to_vec(), before, after, steps, locals, start, rooms }
     }
 
     /// Runs a block after a set: the most that is live, and what is live then.
@@ -301,6 +303,8 @@ struct Search<'a, const W: usize> {
 #[derive(Clone, Debug)]
 struct State<const W: usize> {
     done: Mask<W>,
+    /// What waits for nothing any more.
+    ready: Mask<W>,
     load: Load,
     need: i64,
     count: u32,
@@ -316,8 +320,15 @@ struct Path {
 
 impl<const W: usize> Search<'_, W> {
     fn start(&self) -> State<W> {
+        let mut ready = [0; W];
+        for (block, before) in self.problem.before.iter().enumerate() {
+            if *before == [0; W] {
+                set(&mut ready, block);
+            }
+        }
         State {
             done: [0; W],
+            ready,
             load: self.problem.start,
             need: self.goal.floor,
             count: 0,
@@ -346,6 +357,12 @@ impl<const W: usize> Search<'_, W> {
         paths: &mut Vec<Path>,
     ) {
         set(&mut state.done, block);
+        state.ready[block / 64] &= !(1 << (block % 64));
+        for &next in &self.problem.after[block] {
+            if within(&self.problem.before[next as usize], &state.done) {
+                set(&mut state.ready, next as usize);
+            }
+        }
         state.load = load;
         state.need = state.need.max(need);
         state.count += 1;
@@ -360,15 +377,12 @@ impl<const W: usize> Search<'_, W> {
         paths: &mut Vec<Path>,
         work: &mut Work,
     ) -> Vec<(usize, i64, Load)> {
-        let n = self.problem.names.len();
         let mut next: Vec<(usize, i64, Load)> = Vec::new();
         loop {
             next.clear();
             let mut free = None;
-            for block in 0..n {
-                if bit(&state.done, block) || !within(&self.problem.before[block], &state.done) {
-                    continue;
-                }
+            for block in members(&state.ready) {
+                let block = block as usize;
                 work.spend(self.problem.steps[block].len() as u64);
                 let Some((need, load)) = self.after(state, block) else { continue };
                 if need <= state.need && load.fits(state.load) {

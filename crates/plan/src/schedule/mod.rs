@@ -56,6 +56,8 @@ pub(crate) struct Candidates {
     pub(crate) orders: Vec<Candidate>,
     /// Bytes of arena that every order needs, without more copies.
     pub(crate) bound: u64,
+    /// Steps run to find them.
+    pub(crate) steps: u64,
 }
 
 impl Candidates {
@@ -63,7 +65,7 @@ impl Candidates {
     pub(crate) fn source(steps: usize) -> Candidates {
         let order = (0..steps as u32).collect();
         let only = Candidate { name: "source", order, cost: Cost::default() };
-        Candidates { orders: vec![only], bound: 0 }
+        Candidates { orders: vec![only], bound: 0, steps: 0 }
     }
 }
 
@@ -72,9 +74,10 @@ pub(crate) fn schedule(program: &mut Program, code: &Code, threads: u32) -> Cand
     let roots = Roots::new(program);
     let mut body = std::mem::take(&mut program.body);
     let plain = Levels::plain();
-    let mut least = true;
+    let (mut least, mut steps) = (true, 0);
     for step in &mut body {
-        least &= inside(&Scene { program, roots: &roots, code, threads, levels: &plain }, step);
+        let scene = Scene { program, roots: &roots, code, threads, levels: &plain };
+        least &= inside(&scene, step, &mut steps);
     }
     let scope = Scope::program(program);
     let scene = Scene { program, roots: &roots, code, threads, levels: &plain };
@@ -84,6 +87,7 @@ pub(crate) fn schedule(program: &mut Program, code: &Code, threads: u32) -> Cand
     if !least {
         candidates.bound = 0;
     }
+    candidates.steps += steps;
     if body.len() <= MOST_FOR_DONORS
         && let Some(best) = candidates.orders.first()
         && let Some(order) = donors::order(&scene, &body, &best.order)
@@ -108,11 +112,11 @@ fn reorder(steps: &mut Vec<Step>, order: &[u32]) {
 }
 
 /// Orders the lists inside a step; says whether what it needs is known to be the least.
-fn inside(scene: &Scene<'_>, step: &mut Step) -> bool {
+fn inside(scene: &Scene<'_>, step: &mut Step, spent: &mut u64) -> bool {
     let mut least = true;
     for list in lists_mut(step) {
         for inner in list.iter_mut() {
-            least &= inside(scene, inner);
+            least &= inside(scene, inner, spent);
         }
     }
     let scopes = match &step.kind {
@@ -125,7 +129,8 @@ fn inside(scene: &Scene<'_>, step: &mut Step) -> bool {
     // What only some branches read is free in the others, which `load` does not see.
     least &= scopes.is_empty() || !matches!(step.kind, StepKind::Case(_));
     for (list, scope) in lists_mut(step).into_iter().zip(scopes) {
-        let Candidates { orders, bound } = candidates(scene, list, &scope);
+        let Candidates { orders, bound, steps } = candidates(scene, list, &scope);
+        *spent += steps;
         if let Some(best) = orders.into_iter().next() {
             least &= best.cost.peak.max(0) as u64 <= bound;
             reorder(list, &best.order);
@@ -140,7 +145,7 @@ fn candidates(scene: &Scene<'_>, steps: &[Step], scope: &Scope) -> Candidates {
         return Candidates { bound: u64::MAX, ..Candidates::source(steps.len()) };
     }
     let graph = Graph::new(scene, steps, scope);
-    let mut found = Found { graph: &graph, orders: Vec::new(), bound: [0, 0] };
+    let mut found = Found { graph: &graph, orders: Vec::new(), bound: [0, 0], steps: 0 };
     let source = orders::source(&graph);
     let reach =
         (steps.len() <= bound::MAX_STEPS).then(|| Reach::new(&source, &graph.dag.successors));
@@ -157,10 +162,10 @@ fn candidates(scene: &Scene<'_>, steps: &[Step], scope: &Scope) -> Candidates {
     if !found.is_least() {
         found.search(reach.as_ref());
     }
-    let Found { mut orders, bound, .. } = found;
+    let Found { mut orders, bound, steps, .. } = found;
     // Stable: the source order wins among equals.
     orders.sort_by_key(|c| (c.cost.peak, c.cost.values, c.name != "source"));
-    Candidates { orders, bound: bound[0].max(0) as u64 }
+    Candidates { orders, bound: bound[0].max(0) as u64, steps }
 }
 
 /// The orders found so far.
@@ -169,6 +174,8 @@ struct Found<'a> {
     orders: Vec<Candidate>,
     /// What every order needs, with and without scratch.
     bound: [i64; 2],
+    /// Steps run.
+    steps: u64,
 }
 
 impl Found<'_> {
@@ -178,6 +185,7 @@ impl Found<'_> {
         let better = (costs[1].peak, costs[1].values) < (costs[0].peak, costs[0].values);
         let (order, cost) = if better { (later, costs[1]) } else { (order, costs[0]) };
         if self.orders.iter().all(|c| c.order != order) {
+            self.steps += 2 * order.len() as u64;
             self.orders.push(Candidate { name, order, cost });
         }
     }
@@ -202,7 +210,8 @@ impl Found<'_> {
         let scratch = self.graph.inside.iter().any(|i| i.read[0] != i.read[1]);
         for measure in 0..=usize::from(scratch) {
             let need = |cost: Cost| [cost.peak, cost.values][measure];
-            let mut work = Work((2_000 + 260 * n).min(2_000_000));
+            let given = (2_000 + 260 * n).min(2_000_000);
+            let mut work = Work(given);
             if need(self.best().cost) > self.bound[measure] && reach.is_some() {
                 self.whole(&blocks, measure, &mut work);
             }
@@ -212,6 +221,7 @@ impl Found<'_> {
                 let order = local::improve(self.graph, &blocks, start, (measure, floor), &mut work);
                 self.add("local search", blocks.flat(&order));
             }
+            self.steps += given - work.0;
         }
     }
 
