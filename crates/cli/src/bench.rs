@@ -81,6 +81,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         1e3 * least
     );
     if args.profile {
+        let planning = compiled.stage_times().iter().filter(|(stage, _)| stage.starts_with("plan"));
+        let share = planning.map(|(_, seconds)| seconds).sum::<f64>() / compile_s;
+        text += &format!("  planning is {:.1} % of compiling\n", 100.0 * share);
         for (stage, seconds) in compiled.stage_times() {
             text += &format!("  {stage:<24} {:>10.3} ms\n", 1e3 * seconds);
         }
