@@ -9,13 +9,14 @@
 //! after the last search for equal ops, and before constants that are updated get tensors of their
 //! own.
 
+mod carried;
 mod plan;
 
 use super::rewrite::{self, Rewriter};
 use jaxrs_ir::ops::{BroadcastInDim, DynamicSlice, DynamicUpdateSlice, Empty, Reshape, Transpose};
 use jaxrs_ir::{BlockId, Function, Literal, Location, Op, OpId, TensorType, ValueId};
 use jaxrs_kernel::DType;
-use plan::{Begin, Plan, Start};
+use plan::{Begin, Part, Plan, Start};
 use rustc_hash::FxHashMap;
 
 /// Rewrites a function.
@@ -56,8 +57,12 @@ impl State {
             self.read_parts(r, op);
         }
         for &result in &data.results {
-            if self.plan.parts.contains_key(&result) {
-                self.waiting.push((result, op, r.block));
+            if !self.plan.parts.contains_key(&result) {
+                continue;
+            }
+            match data.op {
+                Op::While(_) => self.carry(r, op, result),
+                _ => self.waiting.push((result, op, r.block)),
             }
         }
         if !own {
@@ -83,10 +88,7 @@ impl State {
             let (whole, number) = self.plan.parts[&value];
             let location = r.f.ops[maker].location.clone();
             let moved = self.plan.wholes[&whole].parts[number].moved.clone();
-            let mut update = value;
-            for op in moved {
-                update = again(r, op, update, &location);
-            }
+            let update = moved.iter().fold(value, |v, &op| again(r, op, v, &location));
             self.put(r, whole, number, update, &location);
             self.placed.insert(value, (whole, number));
             let beside = self.plan.wholes[&whole].beside.iter();
@@ -104,9 +106,8 @@ impl State {
         at: &Location,
     ) {
         let tail = self.tail(r, whole, at);
-        let begin = self.plan.wholes[&whole].parts[number].begin.clone();
         let mut operands = vec![tail, value];
-        operands.extend(starts(r, &begin, at));
+        operands.extend(self.starts(r, (whole, number), at));
         let ty = r.f.ty(tail).clone();
         let new = r.push(DynamicUpdateSlice, &operands, ty, at);
         self.tails.insert(whole, new);
@@ -153,32 +154,41 @@ impl State {
             let reshaped = data.results[0] != value;
             return if reshaped { r.push(Reshape { shape }, &[read], ty, at) } else { read };
         }
-        let Some(&(whole, number)) = self.placed.get(&value) else { return value };
-        let part = &self.plan.wholes[&whole].parts[number];
-        let tail = self.tails[&whole];
-        let mut operands = vec![tail];
-        operands.extend(starts(r, &part.begin, at));
-        let ty = TensorType::new(part.shape.clone(), r.f.ty(tail).dtype);
-        let slice = DynamicSlice { sizes: part.shape.clone() };
-        let mut read = r.push(slice, &operands, ty, at);
-        // Back through what moved the value to its part.
-        for op in part.moved.clone().into_iter().rev() {
-            read = back(r, op, read, at);
+        match self.placed.get(&value) {
+            Some(&(whole, number)) => self.read(r, self.tails[&whole], (whole, number), at),
+            None => value,
         }
-        read
     }
-}
 
-/// Start indices of a part.
-fn starts(r: &mut Rewriter<'_>, begin: &Begin, at: &Location) -> Vec<ValueId> {
-    match begin {
-        Begin::Known(starts) => {
-            let constant = |r: &mut Rewriter<'_>, start: u64| {
-                r.constant(Literal::scalar(DType::I64, &[start]), at)
-            };
-            starts.iter().map(|&start| constant(r, start)).collect()
+    /// A part, by its whole and its number, as it is in a tensor.
+    fn read(
+        &self,
+        r: &mut Rewriter<'_>,
+        tensor: ValueId,
+        part: (OpId, usize),
+        at: &Location,
+    ) -> ValueId {
+        let Part { shape, moved, .. } = &self.plan.wholes[&part.0].parts[part.1];
+        let mut operands = vec![tensor];
+        operands.extend(self.starts(r, part, at));
+        let ty = TensorType::new(shape.clone(), r.f.ty(tensor).dtype);
+        let slice = DynamicSlice { sizes: shape.clone() };
+        let read = r.push(slice, &operands, ty, at);
+        // Back through what moved the value to its part.
+        moved.iter().rev().fold(read, |v, &op| back(r, op, v, at))
+    }
+
+    /// Start indices of a part.
+    fn starts(&self, r: &mut Rewriter<'_>, part: (OpId, usize), at: &Location) -> Vec<ValueId> {
+        match &self.plan.wholes[&part.0].parts[part.1].begin {
+            Begin::Known(starts) => {
+                let constant = |r: &mut Rewriter<'_>, start: u64| {
+                    r.constant(Literal::scalar(DType::I64, &[start]), at)
+                };
+                starts.iter().map(|&start| constant(r, start)).collect()
+            }
+            Begin::Values(values) => values.iter().map(|&v| there(r, v, at)).collect(),
         }
-        Begin::Values(values) => values.iter().map(|&v| there(r, v, at)).collect(),
     }
 }
 

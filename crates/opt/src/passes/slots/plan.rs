@@ -73,7 +73,7 @@ impl Plan {
     /// For a function.
     pub(super) fn new(f: &Function) -> Plan {
         let mut plan = Plan { wholes: FxHashMap::default(), parts: FxHashMap::default() };
-        let has = |op: &Op| matches!(op, Op::DotGeneral(_));
+        let has = |op: &Op| matches!(op, Op::DotGeneral(_) | Op::While(_));
         if f.ops.values().any(|data| has(&data.op)) {
             let info = Info::new(f);
             Planner { f, info: &info, plan: &mut plan }.block(f.body);
@@ -83,11 +83,11 @@ impl Plan {
 }
 
 /// Where ops are and who uses values.
-struct Info {
-    home: SecondaryMap<OpId, PackedOption<BlockId>>,
+pub(super) struct Info {
+    pub(super) home: SecondaryMap<OpId, PackedOption<BlockId>>,
     position: SecondaryMap<OpId, u32>,
-    users: SecondaryMap<ValueId, Vec<OpId>>,
-    returned: SecondaryMap<ValueId, bool>,
+    pub(super) users: SecondaryMap<ValueId, Vec<OpId>>,
+    pub(super) returned: SecondaryMap<ValueId, bool>,
 }
 
 impl Info {
@@ -114,9 +114,9 @@ impl Info {
     }
 }
 
-struct Planner<'a> {
-    f: &'a Function,
-    info: &'a Info,
+pub(super) struct Planner<'a> {
+    pub(super) f: &'a Function,
+    pub(super) info: &'a Info,
     plan: &'a mut Plan,
 }
 
@@ -171,7 +171,13 @@ impl Planner<'_> {
                 continue;
             }
             let early = self.early(op, value);
-            let taken = |v: &ValueId| made.iter().any(|(m, _)| m == v);
+            // A loop carries the whole once.
+            let of_loop = |v| f.defining_op(v).filter(|&op| matches!(f.ops[op].op, Op::While(_)));
+            let taken = |v: &ValueId| {
+                let same =
+                    |&m: &ValueId| m == *v || of_loop(m).is_some_and(|op| of_loop(*v) == Some(op));
+                made.iter().any(|(m, _)| same(m))
+            };
             let early = early.filter(|e| !e.made.iter().any(taken));
             let mut part = Part {
                 operand,
@@ -254,6 +260,9 @@ impl Planner<'_> {
         let (whole, value) = (data.operands[0], data.operands[1]);
         let Some(early) = self.early(op, value) else { return };
         let first = early.made[0];
+        if matches!(f.ops[f.defining_op(first).expect("a value made early")].op, Op::While(_)) {
+            return;
+        }
         // A contraction by itself is put there by fusion.
         if first == early.root && self.info.single(first) {
             return;
@@ -361,6 +370,9 @@ impl Planner<'_> {
         }
         let made = match &f.ops[f.defining_op(value)?].op {
             Op::DotGeneral(_) if info.single(value) || self.is_readable(value) => vec![value],
+            Op::While(_) if self.is_carried(value) => {
+                (info.single(value) || self.is_readable(value)).then(|| vec![value])?
+            }
             Op::DotGeneral(_) => return None,
             _ => match self.contraction(value) {
                 Some(product) if self.is_readable(value) || info.single(value) => {
@@ -375,7 +387,7 @@ impl Planner<'_> {
         Some(Early { made, root: value, moved })
     }
 
-    fn is_pointwise(&self, value: ValueId) -> bool {
+    pub(super) fn is_pointwise(&self, value: ValueId) -> bool {
         let f = self.f;
         let Some(op) = f.defining_op(value) else { return false };
         matches!(

@@ -141,7 +141,11 @@ fn peel(f: &mut Function, block: BlockId, counted: &Counted, odd: Odd) -> Result
 }
 
 /// Replaces values in a block and the regions inside, each once: carries may swap.
-fn substitute(f: &mut Function, block: BlockId, names: &FxHashMap<ValueId, ValueId>) {
+pub(in crate::passes) fn substitute(
+    f: &mut Function,
+    block: BlockId,
+    names: &FxHashMap<ValueId, ValueId>,
+) {
     let name = |v: &mut ValueId| *v = names.get(v).copied().unwrap_or(*v);
     for op in f.blocks[block].ops.clone() {
         f.ops[op].operands.iter_mut().for_each(name);
