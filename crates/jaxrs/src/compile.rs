@@ -214,10 +214,8 @@ pub fn emit(source: &[u8], file: &str, options: &Options, stage: Stage) -> Resul
     let wanted = vec![dump.to_string()];
     let opt_options = opt_options(&module, file, options, wanted)?;
     let prepared = prepare(&module, file, &opt_options)?;
-    let mut lowered = lower(&prepared, file, false)?;
-    if lowered.made_again && plan_module(&module, file, options)?.keeps {
-        lowered = lower(&prepared, file, true)?;
-    }
+    let keep = !prepared.has_choice() || plan_module(&module, file, options)?.keeps;
+    let lowered = lower(&prepared, file, keep)?;
     let found = lowered.dumps.into_iter().find(|(name, _)| name == dump);
     let text = found.expect("the stage was asked for").1;
     // A program of library calls has no kernels, one that returns its arguments has no ops.
@@ -306,20 +304,20 @@ fn plan_with(
         times.push((name.into(), begin.elapsed().as_secs_f64()));
         planned
     };
-    let lowered = lower(&prepared, file, false)?;
-    let mut origins = lowered.origins;
-    let mut planned = plan(lowered.program, "plan", &|_| true)?.expect("any plan is worth it");
-    let mut lowering = seconds(&lowered.timings, "");
-    let mut keeps = !lowered.made_again;
-    if lowered.made_again {
-        let less = planned.values_height().0;
-        // Whether keeping everything, at a height, is as good.
-        let worth = |more: u64| less + MIN_SAVED.max(more / 16) > more;
-        let kept = lower(&prepared, file, true)?;
-        lowering.extend(seconds(&kept.timings, "-keeping"));
-        let keeping = plan(kept.program, "plan-keeping", &worth)?;
-        if let Some(keeping) = keeping.filter(|keeping| worth(keeping.values_height().0)) {
-            (planned, origins, keeps) = (keeping, kept.origins, true);
+    let kept = lower(&prepared, file, true)?;
+    let mut origins = kept.origins;
+    let mut planned = plan(kept.program, "plan", &|_| true)?.expect("any plan is worth it");
+    let mut lowering = seconds(&kept.timings, "");
+    let mut keeps = true;
+    let more = planned.values_height().0;
+    if prepared.has_choice() && more >= MIN_SAVED {
+        // Whether making values again is worth it at a height.
+        let worth = |less: u64| less + MIN_SAVED.max(more / 16) <= more;
+        let again = lower(&prepared, file, false)?;
+        lowering.extend(seconds(&again.timings, "-again"));
+        let made_again = plan(again.program, "plan-again", &worth)?;
+        if let Some(made_again) = made_again.filter(|plan| worth(plan.values_height().0)) {
+            (planned, origins, keeps) = (made_again, again.origins, false);
         }
     }
     let plans = times.split_off(prepared.timings.len());

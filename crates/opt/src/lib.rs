@@ -51,8 +51,6 @@ pub struct Lowered {
     pub program: Program,
     /// The SSA function of each step's ops: its parameters are the step's operands.
     pub origins: PrimaryMap<OriginId, Function>,
-    /// Whether something is made again that could be kept.
-    pub made_again: bool,
     /// How long each stage took, in order.
     pub timings: Vec<Timing>,
     /// The stages asked for, with their text.
@@ -78,6 +76,8 @@ pub struct Prepared<'a> {
     module: &'a Module,
     options: &'a Options,
     function: Function,
+    /// With what need not be kept made again where it is read, if that is another program.
+    again: Option<Function>,
     /// How long each stage took, in order.
     pub timings: Vec<Timing>,
     dumps: Vec<(String, String)>,
@@ -125,25 +125,30 @@ pub fn prepare<'a>(module: &'a Module, options: &'a Options) -> Result<Prepared<
     p.pass("slots", &mut function, passes::slots::run);
     p.pass("private", &mut function, passes::private::run);
     p.pass("dce again", &mut function, passes::dce::run);
+    let again = (options.fuse == FusionMode::On).then(|| {
+        let mut again = function.clone();
+        let remat = p.time("remat", || passes::remat::run(&mut again, &donated));
+        let unshare = p.time("unshare", || passes::unshare::run(&mut again));
+        (remat || unshare).then_some(again)
+    });
     let (timings, dumps) = p.finish();
-    Ok(Prepared { module, options, function, timings, dumps })
+    Ok(Prepared { module, options, function, again: again.flatten(), timings, dumps })
 }
 
 impl Prepared<'_> {
-    /// The program: with what need not be kept made again where it is read ([`passes::remat`]), or
-    /// with everything kept. The timings are of the stages from here on.
+    /// Whether keeping everything gives another program than making again what need not be kept.
+    pub fn has_choice(&self) -> bool {
+        self.again.is_some()
+    }
+
+    /// The program: with what need not be kept made again where it is read ([`passes::remat`],
+    /// [`passes::unshare`]), or with everything kept. The timings are of the stages from here on.
     pub fn lower(&self, keep: bool) -> Result<Lowered, Errors> {
         let Prepared { module, options, .. } = *self;
         let fail = |errors: Vec<Error>| Errors { file: module.name.clone(), errors };
         let mut p = Pipeline::new(&options.dump);
-        let mut function = self.function.clone();
-        let parameters = function.parameters().len();
-        let donated: Vec<bool> =
-            (0..parameters).map(|n| build::is_donated(&function, n, options)).collect();
-        let remat = !keep && options.fuse == FusionMode::On;
-        let mut made_again =
-            remat && p.time("remat", || passes::remat::run(&mut function, &donated));
-        made_again |= remat && p.time("unshare", || passes::unshare::run(&mut function));
+        let again = self.again.as_ref().filter(|_| !keep);
+        let mut function = again.unwrap_or(&self.function).clone();
         p.pass("dce at last", &mut function, passes::dce::run);
         p.dump("ir", || text::print_function(&function));
         let donated = |index: usize| build::is_donated(&function, index, options);
@@ -167,7 +172,7 @@ impl Prepared<'_> {
         p.dump("program", || program.to_string());
         let (timings, dumps) = p.finish();
         let dumps = self.dumps.iter().cloned().chain(dumps).collect();
-        Ok(Lowered { program, origins, made_again, timings, dumps })
+        Ok(Lowered { program, origins, timings, dumps })
     }
 }
 
