@@ -70,6 +70,23 @@ pub(super) struct Dots<T> {
     pub(super) sums: *mut T,
 }
 
+/// Bytes of a row that are fetched ahead.
+const SHORT_ROW: usize = 512;
+
+/// Asks for the first bytes of rows that are read soon.
+fn prefetch(rows: &[*const u8; GROUP], bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for row in rows {
+        for at in (0..bytes).step_by(64) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a hint; any address will do.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(at).cast()) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (rows, bytes);
+}
+
 /// Right rows of a group of dot products.
 pub(super) const GROUP: usize = 8;
 
@@ -340,6 +357,13 @@ impl<T: ThinNumber> Thin<T> {
             let mut pointers = [right; GROUP];
             for (pointer, &offset) in pointers.iter_mut().zip(&right_rows.operand[..len]) {
                 *pointer = right.wrapping_offset(offset as isize * self.sizes[1]);
+            }
+            if len == GROUP {
+                // The next group, if its rows follow: short rows side by side are too many streams
+                // for the machine to foresee.
+                let step = pointers[1] as isize - pointers[0] as isize;
+                let ahead = pointers.map(|row| row.wrapping_offset(GROUP as isize * step));
+                prefetch(&ahead, (depth * self.sizes[1].unsigned_abs()).min(SHORT_ROW));
             }
             for first in (0..self.extents[0] as usize).step_by(2) {
                 let rows = (self.extents[0] as usize - first).min(2);
