@@ -17,6 +17,21 @@ struct Case {
     copies: usize,
 }
 
+/// Five steps that multiply the carry, `%x` at first, by `%a`.
+const LOOP: &str = "%z = stablehlo.constant dense<0> : tensor<i32>
+    %n = stablehlo.constant dense<5> : tensor<i32>
+    %o = stablehlo.constant dense<1> : tensor<i32>
+    %r:2 = stablehlo.while(%i = %z, %c = %x) : tensor<i32>, V
+    cond {
+    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+    } do {
+    %d = stablehlo.multiply %c, %a : V
+    %j = stablehlo.add %i, %o : tensor<i32>
+    stablehlo.return %j, %d : tensor<i32>, V
+    }
+    return %r#1 : V";
+
 const CASES: &[Case] = &[
     Case {
         about: "in place",
@@ -48,19 +63,7 @@ const CASES: &[Case] = &[
         about: "read by each step of a loop",
         arguments: "%a: V DONOR, %x: V",
         results: "V",
-        body: "%z = stablehlo.constant dense<0> : tensor<i32>
-               %n = stablehlo.constant dense<5> : tensor<i32>
-               %o = stablehlo.constant dense<1> : tensor<i32>
-               %r:2 = stablehlo.while(%i = %z, %c = %x) : tensor<i32>, V
-               cond {
-               %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
-               stablehlo.return %p : tensor<i1>
-               } do {
-               %d = stablehlo.multiply %c, %a : V
-               %j = stablehlo.add %i, %o : tensor<i32>
-               stablehlo.return %j, %d : tensor<i32>, V
-               }
-               return %r#1 : V",
+        body: LOOP,
         rows: &[(
             0,
             "none",
@@ -73,19 +76,7 @@ const CASES: &[Case] = &[
         about: "a loop's carry",
         arguments: "%a: V, %x: V DONOR",
         results: "V",
-        body: "%z = stablehlo.constant dense<0> : tensor<i32>
-               %n = stablehlo.constant dense<5> : tensor<i32>
-               %o = stablehlo.constant dense<1> : tensor<i32>
-               %r:2 = stablehlo.while(%i = %z, %c = %x) : tensor<i32>, V
-               cond {
-               %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
-               stablehlo.return %p : tensor<i1>
-               } do {
-               %d = stablehlo.multiply %c, %a : V
-               %j = stablehlo.add %i, %o : tensor<i32>
-               stablehlo.return %j, %d : tensor<i32>, V
-               }
-               return %r#1 : V",
+        body: LOOP,
         rows: &[(1, "output", Some(0), "")],
         copies: 0,
     },

@@ -22,23 +22,13 @@ const SMALL: u64 = 16;
 pub fn run(function: &mut Function) {
     let types = function.parameters().iter().chain(function.results());
     let held: u64 = types.map(|&v| function.ty(v).bytes()).sum();
-    let uses = uses(function);
+    let uses = crate::fuse::uses(function);
     rewrite::run(function, &mut |r, op| {
         if matches!(r.f.ops[op].op, Op::While(_)) {
             hoist(r, op, held, &uses);
         }
         None
     });
-}
-
-/// How often each value is used.
-fn uses(f: &Function) -> SecondaryMap<ValueId, u32> {
-    let mut uses = SecondaryMap::new();
-    for block in f.blocks.values() {
-        let operands = block.ops.iter().flat_map(|&op| &f.ops[op].operands);
-        operands.chain(&block.yields).for_each(|&value| uses[value] += 1);
-    }
-    uses
 }
 
 fn hoist(r: &mut Rewriter<'_>, op: OpId, held: u64, uses: &SecondaryMap<ValueId, u32>) {
@@ -55,8 +45,9 @@ fn hoist(r: &mut Rewriter<'_>, op: OpId, held: u64, uses: &SecondaryMap<ValueId,
         }
         for &op in &cone.ops {
             if !is_cheap(r.f, op) && !is_reshape(r.f, op) {
-                take(r, op, &copied);
-                moved.insert(op);
+                if moved.insert(op) {
+                    take(r, op, &copied);
+                }
             } else if !copied.values.contains_key(&r.f.ops[op].results[0]) {
                 copy(r, op, &mut copied);
             }
@@ -83,10 +74,8 @@ fn copy(r: &mut Rewriter<'_>, op: OpId, copied: &mut Copied) {
 /// Moves an op before the loop.
 fn take(r: &mut Rewriter<'_>, op: OpId, copied: &Copied) {
     let block = r.block;
-    if !r.f.blocks[block].ops.contains(&op) {
-        r.f.ops[op].operands = outside(&r.f.ops[op].operands, copied);
-        r.f.blocks[block].ops.push(op);
-    }
+    r.f.ops[op].operands = outside(&r.f.ops[op].operands, copied);
+    r.f.blocks[block].ops.push(op);
 }
 
 fn outside(values: &[ValueId], copied: &Copied) -> Vec<ValueId> {
@@ -154,13 +143,14 @@ impl Cone {
     fn new(f: &Function, invariant: &Invariant, root: ValueId) -> Cone {
         let mut cone = Cone { ops: Vec::new(), leaves: Vec::new() };
         let mut seen: FxHashSet<ValueId> = FxHashSet::default();
+        let mut placed: FxHashSet<OpId> = FxHashSet::default();
         // A value, and whether what it needs is in place.
         let mut stack = vec![(root, false)];
         while let Some((value, ready)) = stack.pop() {
             let op = f.defining_op(value);
             if ready {
                 let op = op.expect("an op of the body");
-                if !cone.ops.contains(&op) {
+                if placed.insert(op) {
                     cone.ops.push(op);
                 }
                 continue;

@@ -3,16 +3,11 @@
 //! no transposed copy is made.
 
 use super::rewrite;
-use cranelift_entity::SecondaryMap;
-use jaxrs_ir::{Function, Op, ValueId, ops};
+use jaxrs_ir::{Function, Op, ops};
 
 /// Turns round every such product.
 pub fn run(function: &mut Function) {
-    let mut uses: SecondaryMap<ValueId, u32> = SecondaryMap::new();
-    for block in function.blocks.values() {
-        let operands = block.ops.iter().flat_map(|&op| &function.ops[op].operands);
-        operands.chain(&block.yields).for_each(|&value| uses[value] += 1);
-    }
+    let uses = crate::fuse::uses(function);
     rewrite::run(function, &mut |r, op| {
         let data = &r.f.ops[op];
         let Op::Transpose(transpose) = &data.op else { return None };

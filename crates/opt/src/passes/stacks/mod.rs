@@ -55,6 +55,15 @@ pub fn run(function: &mut Function) {
 /// What is done to a loop that counts, in its block; whether anything was.
 type Visit<'a> = &'a mut dyn FnMut(&mut Function, BlockId, &Counted) -> bool;
 
+/// Visits every loop that counts; carries and ops that are then dead go.
+fn rewrite_loops(function: &mut Function, visit: Visit<'_>) {
+    let body = function.body;
+    if each_loop(function, body, visit) {
+        loops::run(function);
+        dce::run(function);
+    }
+}
+
 /// Visits every loop that counts, inner ones first; says whether any was changed.
 fn each_loop(f: &mut Function, id: BlockId, visit: Visit<'_>) -> bool {
     let mut changed = false;

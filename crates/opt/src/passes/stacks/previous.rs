@@ -8,7 +8,7 @@
 use super::forms::is_pointwise;
 use super::slots::{Filled, filled};
 use crate::passes::counter::Counted;
-use crate::passes::{dce, loops, region};
+use crate::passes::{loops, region};
 use jaxrs_ir::builder::Builder;
 use jaxrs_ir::{BlockId, Function, Literal, Op, OpId, ValueId, ops};
 use jaxrs_kernel::Compare;
@@ -19,11 +19,7 @@ pub(super) const SMALL: u64 = 1024;
 
 /// Rewrites every loop whose carry is what it stacks.
 pub fn run(function: &mut Function) {
-    let body = function.body;
-    if super::each_loop(function, body, &mut visit) {
-        loops::run(function);
-        dce::run(function);
-    }
+    super::rewrite_loops(function, &mut visit);
 }
 
 fn visit(f: &mut Function, id: BlockId, counted: &Counted) -> bool {

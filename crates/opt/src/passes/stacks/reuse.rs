@@ -10,19 +10,15 @@ mod place;
 use super::forms::is_pointwise;
 use super::previous::{SMALL, uses};
 use crate::passes::counter::{Counted, Line};
+use crate::passes::region;
 use crate::passes::residuals::{Info, reshaped};
-use crate::passes::{dce, loops, region};
 use jaxrs_ir::{BlockId, Function, Op, OpId, TensorType, ValueDef, ValueId};
 use place::Rewrite;
 use rustc_hash::FxHashSet;
 
 /// Rewrites every loop that reads a stack for the last time.
 pub fn run(function: &mut Function) {
-    let body = function.body;
-    if super::each_loop(function, body, &mut visit) {
-        loops::run(function);
-        dce::run(function);
-    }
+    super::rewrite_loops(function, &mut visit);
 }
 
 fn visit(f: &mut Function, id: BlockId, counted: &Counted) -> bool {
